@@ -652,12 +652,8 @@ struct disk_super {
 	disk64 cache_generation;
 	disk64 uuid_tree_generation;
 	uint8_t metadata_uuid[UUID_BYTES];
-	disk64 block_group_root;		/* the next five only with extent tree v2 */
-	disk64 block_group_root_generation;
-	disk8 block_group_root_level;
-	disk8 reserved_8[7];
-	disk64 nr_global_roots;
-	disk64 reserved[24];
+	disk64 nr_global_roots;			/* only with extent tree v2 */
+	disk64 reserved[27];
 	uint8_t sys_chunk_array[SYS_CHUNK_ARRAY_BYTES];	/* disk_key, disk_chunk, stripes; repeated */
 	struct disk_root_backup backups[ROOT_BACKUP_COUNT];
 	uint8_t padding[565];
@@ -689,9 +685,6 @@ DISK_FIELD(disk_super, chunk_root_level, 8)
 DISK_FIELD(disk_super, log_root_level, 8)
 DISK_FIELD(disk_super, cache_generation, 64)
 DISK_FIELD(disk_super, uuid_tree_generation, 64)
-DISK_FIELD(disk_super, block_group_root, 64)
-DISK_FIELD(disk_super, block_group_root_generation, 64)
-DISK_FIELD(disk_super, block_group_root_level, 8)
 DISK_FIELD(disk_super, nr_global_roots, 64)
 DISK_SIZE(disk_super, 4096, padding, 3531)
 static_assert(offsetof(struct disk_super, dev_item) == 201, "dev_item begins at byte 201");
