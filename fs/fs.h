@@ -56,8 +56,8 @@ struct fs {
 	struct tree_env *env;
 	struct space *space;
 	struct meta_trees trees;
-	struct tree *uuid_tree;		/* NULL if there is none */
-	struct tree *data_reloc_tree;	/* never opened for use; kept as found */
+	struct root_record *roots;	/* the root items of `trees`; fs/root_item.h */
+	unsigned root_count;
 
 	struct disk_super super;	/* of the last commit; changed by the commit only */
 	uint32_t sectorsize, leafsize, nodesize;
@@ -77,11 +77,12 @@ struct fs {
 
 /*
  * Opens the filesystem on `dev` (taken over: closed by fs_close, and by fs_open when it fails).
- * On error one line that says why, for a person, is in *ret_why (static or malloc'ed with
- * *ret_why_len irrelevant; free() it). With !opt->rdonly also cleans orphans up and starts nothing:
- * threads begin with fs_start(). Takes a copy of *opt.
+ * Read-write it also deletes orphans. Starts no thread: fs_start() does. Takes a copy of *opt.
+ * Why it failed is in `reason`, for a person.
+ * -EINVAL, -EUCLEAN, -EOPNOTSUPP, -EROFS, -ENODEV, -ENOENT (no such subvolume), -EIO, -ENOMEM.
  */
-int fs_open(struct device *dev, const struct fs_options *opt, struct fs **ret_fs, char **ret_why);
+int fs_open(struct device *dev, const struct fs_options *opt, struct fs **ret_fs,
+	    struct reason *reason);
 /* Starts the commit timer and the flusher thread (after the daemon has forked). */
 int fs_start(struct fs *fs);
 /* Flushes, commits, stops the threads and frees all. Returns the error of the last commit, if any. */

@@ -9,13 +9,14 @@
 #define COWFS_FS_SUBVOL_H
 
 #include "fs/fs.h"
+#include "fs/root_item.h"
 #include "io/locks.h"
 
 struct subvol {
 	uint64_t id;
-	struct tree *tree;
+	struct tree *tree;		/* = root.tree */
 	struct fs *fs;
-	struct disk_root_item item;	/* as last stored; protected by the door of the transaction */
+	struct root_record root;	/* changed by the commit only */
 	bool rdonly;			/* ROOT_SUBVOL_RDONLY */
 	uint64_t last_snapshot;
 	struct mutex ino_lock;		/* RANK_DELAYED: next_ino */
@@ -35,7 +36,7 @@ int subvol_by_path(struct fs *fs, const char *path, uint64_t *ret_id);
 int subvol_default(struct fs *fs, uint64_t *ret_id);
 /* The subvolume that holds the directory entry of `id`, from its ROOT_BACKREF; -ENOENT at the top. */
 int subvol_parent(struct fs *fs, uint64_t id, uint64_t *ret_parent, uint64_t *ret_dir);
-/* Stores the root items of all subvolumes whose root block moved. The door is closed. */
+/* Stores the root items of all subvolumes whose tree changed. The door is closed. */
 int subvol_commit_roots(struct fs *fs, struct txn_handle *tx, bool *ret_more);
 /* Calls fn for each subvolume found in the root tree (also not opened ones), in id order. */
 int subvol_for_each(struct fs *fs, int (*fn)(struct fs *fs, uint64_t id, void *arg), void *arg);

@@ -44,6 +44,9 @@ int txn_commit_upto(struct fs *fs, uint64_t transid);
 /* The running transaction's number; a hint unless a handle is held. */
 uint64_t txn_running(struct fs *fs);
 
+/* How alloc/ gets at transactions. */
+struct space_hooks txn_space_hooks(struct fs *fs);
+
 /* For fs_open/fs_close. */
 int txn_mgr_new(struct fs *fs);
 void txn_mgr_free(struct fs *fs);
