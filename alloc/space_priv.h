@@ -22,6 +22,7 @@
 #define COWFS_ALLOC_SPACE_PRIV_H
 
 #include "alloc/space.h"
+#include "io/locks.h"
 
 struct group_set;
 struct reserve;
@@ -44,6 +45,8 @@ struct space {
 	struct group_set *groups;	/* groups.h */
 	struct reserve *reserve;	/* reserve.h */
 	struct ref_set *refs;		/* delayed_ref.h */
+	/* Read: a group's items in the free space tree are being loaded. Write: they are changed. */
+	struct rwlock fst_lock;		/* rank SHARE; space_new() makes it */
 };
 
 /* A block group as the trees know it. */
