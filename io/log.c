@@ -23,9 +23,7 @@ static enum log_level level_max = LOG_LEVEL_INFO;
 static const char *program_name = "cowfs";
 
 static _Atomic uint64_t corrupt_total;
-static _Atomic uint64_t corrupt_left_out;
-static _Atomic int64_t burst_second;
-static _Atomic unsigned burst_lines;
+static struct log_limit corrupt_limit;
 
 void log_set_sink(log_sink_fn sink, void *arg)
 {
@@ -66,22 +64,21 @@ void log_line(enum log_level level, const char *fmt, ...)
 	emit(level, line);
 }
 
-/* True if this second's share of lines is not used up; *ret_left_out: lines dropped before. */
-static bool burst_allows(uint64_t *ret_left_out)
+bool log_limit_pass(struct log_limit *limit, uint64_t *ret_left_out)
 {
 	struct timespec now;
 	int64_t second;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	second = atomic_load(&burst_second);
+	second = atomic_load(&limit->second);
 	if (second != now.tv_sec &&
-	    atomic_compare_exchange_strong(&burst_second, &second, (int64_t)now.tv_sec))
-		atomic_store(&burst_lines, 0);
-	if (atomic_fetch_add(&burst_lines, 1) >= CORRUPT_BURST) {
-		atomic_fetch_add(&corrupt_left_out, 1);
+	    atomic_compare_exchange_strong(&limit->second, &second, (int64_t)now.tv_sec))
+		atomic_store(&limit->lines, 0);
+	if (atomic_fetch_add(&limit->lines, 1) >= LOG_BURST) {
+		atomic_fetch_add(&limit->left_out, 1);
 		return false;
 	}
-	*ret_left_out = atomic_exchange(&corrupt_left_out, 0);
+	*ret_left_out = atomic_exchange(&limit->left_out, 0);
 	return true;
 }
 
@@ -109,7 +106,7 @@ int corrupt_at(const char *file, int line, uint64_t tree_id, uint64_t logical, i
 	int n;
 
 	atomic_fetch_add(&corrupt_total, 1);
-	if (!burst_allows(&left_out))
+	if (!log_limit_pass(&corrupt_limit, &left_out))
 		return -EUCLEAN;
 
 	append(text, &used, "corrupt metadata:");

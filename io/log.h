@@ -13,6 +13,7 @@
 #define COWFS_IO_LOG_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
@@ -36,6 +37,21 @@ void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(
 #define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
+/*
+ * A limit for messages that damage or an attacker can cause without end: LOG_BURST lines in a
+ * second. Zeroed static storage; log_limit_pass() says whether the next line may go out, and then
+ * how many before it did not.
+ */
+#define LOG_BURST 20u
+
+struct log_limit {
+	_Atomic int64_t second;
+	_Atomic unsigned lines;
+	_Atomic uint64_t left_out;
+};
+
+bool log_limit_pass(struct log_limit *limit, uint64_t *ret_left_out);
+
 /* Where corrupt() stands when there is no tree, no address, no slot. */
 #define NO_TREE UINT64_C(0)
 #define NO_ADDRESS UINT64_MAX
@@ -43,15 +59,13 @@ void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(
 
 /*
  * Logs that metadata are damaged: tree id, logical address of the block, slot in it, place in the
- * source and a printf-style reason. At most CORRUPT_BURST lines in a second are logged, so that a
- * hostile image cannot flood the log; what was left out is counted. Returns -EUCLEAN, always:
+ * source and a printf-style reason. At most LOG_BURST lines in a second are logged, so that a hostile
+ * image cannot flood the log; what was left out is counted. Returns -EUCLEAN, always:
  *
  *	return corrupt(tree_id, logical, slot, "extent item of %zu bytes", size);
  */
 #define corrupt(tree_id, logical, slot, ...) \
 	corrupt_at(__FILE__, __LINE__, (tree_id), (logical), (slot), __VA_ARGS__)
-
-#define CORRUPT_BURST 20u
 
 int corrupt_at(const char *file, int line, uint64_t tree_id, uint64_t logical, int slot,
 	       const char *fmt, ...) __attribute__((format(printf, 6, 7)));

@@ -176,6 +176,11 @@ static int check_devices(const struct disk_super *super, uint64_t device_bytes, 
 	if (bytes < SUPER_OFFSET_0 + SUPER_BYTES)
 		return reason_set(reason, -EUCLEAN, "%s: superblock with a device of %llu bytes", name,
 				  (unsigned long long)bytes);
+	if (disk_super_total_bytes(super) < align_down(bytes, disk_super_sectorsize(super)))
+		return reason_set(reason, -EUCLEAN, "%s: superblock with %llu bytes in all, %llu of them "
+				  "on this device", name,
+				  (unsigned long long)disk_super_total_bytes(super),
+				  (unsigned long long)bytes);
 	if (bytes > device_bytes)
 		return reason_set(reason, -EUCLEAN, "%s: truncated: the filesystem has %llu bytes on "
 				  "this device, which has only %llu", name, (unsigned long long)bytes,

@@ -60,8 +60,11 @@ int sysfs_loop_backing(dev_t rdev, struct loop_backing *ret_backing)
 	return 0;
 }
 
-/* Asks the loop device itself, for a file that its path does not lead to (deleted, moved). */
-static bool loop_has_file(const char *name, const struct stat *file)
+/*
+ * 1 or 0 as the loop device itself says; -errno if it cannot be asked. Only the device knows for
+ * sure: a path may be of another mount namespace, or no longer lead to the file.
+ */
+static int loop_has_file(const char *name, const struct stat *file)
 {
 	struct loop_info64 info;
 	char path[NAME_MAX + 8];
@@ -70,8 +73,15 @@ static bool loop_has_file(const char *name, const struct stat *file)
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
-		return false;
+		return -errno;
 	return info.lo_inode == file->st_ino && info.lo_device == file->st_dev;
+}
+
+static bool path_leads_to(const char *path, const struct stat *file)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_ino == file->st_ino && st.st_dev == file->st_dev;
 }
 
 bool sysfs_loop_of_file(const struct stat *file, char *ret_name, size_t name_bytes)
@@ -81,16 +91,15 @@ bool sysfs_loop_of_file(const struct stat *file, char *ret_name, size_t name_byt
 
 	while (dir != NULL && (de = readdir(dir)) != NULL) {
 		char path[NAME_MAX + 64], backing[PATH_MAX];
-		struct stat st;
+		int has;
 
 		if (strncmp(de->d_name, "loop", 4) != 0)
 			continue;
 		snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", de->d_name);
 		if (read_line(path, backing, sizeof(backing)) < 0)
 			continue;
-		if ((stat(backing, &st) == 0 && st.st_ino == file->st_ino &&
-		     st.st_dev == file->st_dev) ||
-		    loop_has_file(de->d_name, file)) {
+		has = loop_has_file(de->d_name, file);
+		if (has > 0 || (has < 0 && path_leads_to(backing, file))) {
 			snprintf(ret_name, name_bytes, "%s", de->d_name);
 			return true;
 		}

@@ -232,15 +232,20 @@ static int rewrite_copy(struct volume *vol, uint64_t logical, const void *buf, s
 static void repair_copies(struct volume *vol, uint64_t logical, const void *buf, size_t len,
 			  unsigned good)
 {
+	static struct log_limit limit;
+	uint64_t left_out = 0;
 	unsigned mended = 0;
 
 	for (unsigned m = 0; m < good && !vol->params.read_only; m++)
 		if (rewrite_copy(vol, logical, buf, len, m) == 0)
 			mended++;
 	atomic_fetch_add(&vol->repaired_count, mended);
-	log_warn("%zu bytes at %llu: %u bad %s, copy %u is good%s", len, (unsigned long long)logical,
-		 good, good == 1 ? "copy" : "copies", good,
-		 mended == good ? "; repaired" : mended > 0 ? "; not all repaired" : "");
+	if (log_limit_pass(&limit, &left_out))
+		log_warn("%zu bytes at %llu: %u bad %s, copy %u is good%s", len,
+			 (unsigned long long)logical, good, good == 1 ? "copy" : "copies", good,
+			 mended == good ? "; repaired" : mended > 0 ? "; not all repaired" : "");
+	if (left_out > 0)
+		log_warn("%llu more bad copies were not logged", (unsigned long long)left_out);
 }
 
 int volume_read_verified(struct volume *vol, uint64_t logical, size_t len, void *buf,

@@ -109,6 +109,8 @@ START_TEST(test_each_field)
 	EXPECT(disk_super_set_sys_chunk_array_size(&s, 96), -EUCLEAN, "system chunks");
 	EXPECT(disk_super_set_sys_chunk_array_size(&s, 2049), -EUCLEAN, "system chunks");
 	EXPECT(disk_dev_item_set_total_bytes(&s.dev_item, DEVICE_BYTES + 1), -EUCLEAN, "truncated");
+	EXPECT(disk_super_set_total_bytes(&s, 0), -EUCLEAN, "0 bytes in all");
+	EXPECT(disk_super_set_total_bytes(&s, DEVICE_BYTES - 4096), -EUCLEAN, "in all");
 	EXPECT(disk_dev_item_set_total_bytes(&s.dev_item, 100), -EUCLEAN, "100 bytes");
 	EXPECT(disk_dev_item_set_devid(&s.dev_item, 0), -EUCLEAN, "without devices");
 	EXPECT(s.dev_item.fsid[3] ^= 1, -EUCLEAN, "another");
@@ -237,6 +239,7 @@ START_TEST(test_large_device_has_three)
 	ck_assert_uint_eq(super_mirror_count(1 << 20), 1);
 	ck_assert_uint_eq(super_mirror_count(DEVICE_BYTES), 2);
 	ck_assert_uint_eq(super_mirror_count(300ULL << 30), 3);
+	disk_super_set_total_bytes(&s, 300ULL << 30);
 	disk_dev_item_set_total_bytes(&s.dev_item, 300ULL << 30);
 	unit_ok(device_mem_open("dev", 300ULL << 30, &dev));
 	unit_ok(super_write(dev, &s, SUPER_MIRROR_COUNT));

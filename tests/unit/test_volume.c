@@ -272,6 +272,7 @@ static struct disk_super make_super(uint64_t devid, uint64_t count, uint64_t gen
 	disk_super_set_generation(&s, generation);
 	disk_super_set_root(&s, 30 << 20);
 	disk_super_set_chunk_root(&s, 16 << 20);
+	disk_super_set_total_bytes(&s, count * DEVICE_BYTES);
 	disk_super_set_bytes_used(&s, 128 << 10);
 	disk_super_set_num_devices(&s, count);
 	disk_super_set_sectorsize(&s, 4096);
