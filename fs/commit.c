@@ -111,6 +111,8 @@ static void fill_super(struct fs *fs, uint64_t transid, struct disk_super *super
 	/* Subvolumes are not made or dropped without their UUID items: a tree once right stays so. */
 	if (disk_super_uuid_tree_generation(super) == disk_super_generation(super))
 		disk_super_set_uuid_tree_generation(super, transid);
+	disk_super_set_incompat_flags(super, disk_super_incompat_flags(super) |
+						     atomic_load(&fs->incompat_used));
 	disk_super_set_generation(super, transid);
 	disk_super_set_root(super, root.bytenr);
 	disk_super_set_root_level(super, root.level);

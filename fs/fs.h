@@ -21,6 +21,7 @@
 #include "io/format.h"
 #include "io/volume.h"
 
+struct extent_cache;
 struct inode_cache;
 struct orphan_set;
 struct subvol_table;
@@ -60,6 +61,7 @@ struct fs {
 	unsigned root_count;
 
 	struct disk_super super;	/* of the last commit; changed by the commit only */
+	_Atomic uint64_t incompat_used;	/* features that data came to use (COMPRESS_*): the commit adds them */
 	uint32_t sectorsize, leafsize, nodesize;
 	uint16_t csum_type;
 	uint32_t csum_size;
@@ -70,6 +72,7 @@ struct fs {
 	struct txn_mgr *txn;
 	struct subvol_table *subvols;
 	struct inode_cache *inodes;
+	struct extent_cache *extents;	/* decompressed data; NULL: nothing is kept */
 	struct orphan_set *orphans;
 	struct flusher *flusher;	/* dirty file data; NULL when read-only */
 	uint64_t root_subvol;		/* id of the mounted subvolume; its root inode is INO_ROOT (256) */

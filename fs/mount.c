@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "fs/commit.h"
+#include "fs/extent_cache.h"
 #include "fs/ops.h"
 #include "fs/quota.h"
 #include "fs/root_item.h"
@@ -73,6 +74,7 @@ static void teardown(struct fs *fs)
 		inode_cache_free(fs);
 	if (fs->orphans)
 		orphan_set_free(fs);
+	extent_cache_free(fs);
 	subvol_table_free(fs);
 	space_free(fs->space);
 	close_trees(fs);
@@ -298,6 +300,8 @@ static int open_caches(struct fs *fs)
 		err = inode_cache_new(fs);
 	if (err == 0)
 		err = orphan_set_new(fs);
+	if (err == 0)
+		err = extent_cache_new(fs);
 	if (err == 0 && !fs->opt.rdonly)
 		err = flusher_new(fs);
 	return err;
