@@ -45,6 +45,9 @@ int tree_env_new(const struct tree_env_args *args, struct tree_env **ret_env);
 void tree_env_free(struct tree_env *env);	/* drops all nodes, dirty ones too; NULL is a no-op */
 void tree_env_set_space(struct tree_env *env, const struct space_ops *ops, struct space *space);
 uint64_t tree_env_transid(const struct tree_env *env);
+/* The chunk tree's UUID that every block carries: read with the first block, or set by mkfs. */
+void tree_env_set_chunk_uuid(struct tree_env *env, const uint8_t *uuid);
+const uint8_t *tree_env_chunk_uuid(const struct tree_env *env);
 
 /* Bytes of a block at this level: leafsize at level 0, nodesize above. */
 uint32_t tree_env_block_size(const struct tree_env *env, uint8_t level);
@@ -76,14 +79,6 @@ int64_t tree_bytes_delta(struct tree *t);
 void tree_set_last_snapshot(struct tree *t, uint64_t generation);
 /* True if the root block was replaced since the last call (the commit stores the root item then). */
 bool tree_take_root_changed(struct tree *t);
-/* COWs the root block even if it belongs to this transaction and was shared in it (snapshots). */
-int tree_force_cow_root(struct txn_handle *tx, struct tree *t);
-/*
- * Copies the root block of `src` (COWed by tree_force_cow_root just before) into a new block for
- * the tree `id`, adding a reference to all it points to: the snapshot's root (see btrfs_copy_root).
- */
-int tree_copy_root(struct txn_handle *tx, struct tree *src, uint64_t id, struct tree_root *ret_root);
-
 /*
  * An item copied out. Reusable: the buffer grows as needed and small items need no heap.
  * item_init before the first use, item_done after the last; scoped(item_done) works.
@@ -176,13 +171,6 @@ uint64_t tree_env_dirty_bytes(const struct tree_env *env);
 uint64_t tree_env_cache_bytes(const struct tree_env *env);
 /* Frees clean nodes down to the limit; called by whoever has time. Cheap when below. */
 void tree_env_shrink(struct tree_env *env);
-
-/*
- * Drops a whole subvolume tree (refs reached 0), in steps: frees up to `budget` blocks beginning at
- * *progress and stores where to go on; 1 = more to do, 0 = all gone (the root block too).
- */
-int tree_drop_step(struct txn_handle *tx, struct tree *t, struct key *progress,
-		   uint8_t *progress_level, unsigned budget);
 
 /* Prints the tree's blocks, for gdb and the test failure hook. */
 void tree_dump(struct tree *t, int fd);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * btree/cow.c - the copy in copy-on-write, and what it does to references.
+ *
+ * A node is changed in place only if this transaction made it and no snapshot was taken since. Else
+ * its contents move to a new block and the old one loses this tree's reference. When the old block is
+ * shared (other trees still point to it) the children get one more parent, and it depends on who made
+ * the old block and how its references are noted who is noted as that parent:
+ *
+ *   refs > 1, ours, implicit backrefs     the old block stays with others: its children get full
+ *                                         (shared) backrefs to it, ours stay valid for the copy
+ *   refs > 1, otherwise                   the copy's children get implicit references of this tree
+ *   refs == 1, FULL_BACKREF               as above, and the old block's full references go
+ *   refs == 1                             nothing: the copy takes the old block's place
+ *
+ * (Facts: the on-disk format's "implicit" and "shared" back references.)
+ */
+#include "btree/path.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "io/log.h"
+#include "io/util.h"
+
+static bool writable(const struct step *s, const struct node *n)
+{
+	return n->state == NODE_DIRTY && n->generation == s->tx->transid;
+}
+
+static bool may_be_shared(const struct tree *t, const struct node *n)
+{
+	return t->shareable && (n->generation <= t->last_snapshot || (n->flags & HEADER_RELOC));
+}
+
+/* The reference that a file extent item makes; false if it makes none (inline, hole). */
+static bool file_extent_ref(const struct node *n, uint32_t slot, struct extent_ref *ret_ref)
+{
+	const struct node_entry *e = node_at(n, slot);
+	struct disk_file_extent fe;
+
+	if (e->key.type != KEY_EXTENT_DATA || e->item.size < sizeof(fe))
+		return false;
+	memcpy(&fe, node_data(n, slot), sizeof(fe));
+	if (disk_file_extent_type(&fe) == FILE_EXTENT_INLINE || disk_file_extent_disk_bytenr(&fe) == 0)
+		return false;
+	*ret_ref = (struct extent_ref){
+		.bytenr = disk_file_extent_disk_bytenr(&fe),
+		.len = disk_file_extent_disk_num_bytes(&fe),
+		.objectid = e->key.objectid,
+		.offset = e->key.offset - disk_file_extent_offset(&fe),
+	};
+	return true;
+}
+
+/* Adds or drops the references of all that `n` points to: full ones to n itself, or implicit ones. */
+static int change_child_refs(struct step *s, const struct node *n, bool full, bool add)
+{
+	struct tree_env *env = s->t->env;
+	int (*change)(struct space *, struct txn_handle *, const struct extent_ref *) =
+		add ? env->ops->inc_ref : env->ops->dec_ref;
+
+	for (uint32_t i = 0; i < n->count; i++) {
+		struct extent_ref ref = {0};
+		int err;
+
+		if (n->level == 0) {
+			if (!file_extent_ref(n, i, &ref))
+				continue;
+			ref.type = full ? KEY_SHARED_DATA_REF : KEY_EXTENT_DATA_REF;
+		} else {
+			ref.bytenr = node_at(n, i)->child.bytenr;
+			ref.level = (uint8_t)(n->level - 1);
+			ref.len = tree_env_block_size(env, ref.level);
+			ref.type = full ? KEY_SHARED_BLOCK_REF : KEY_TREE_BLOCK_REF;
+		}
+		ref.parent = full ? n->bytenr : 0;
+		ref.root = n->owner;
+		ref.count = 1;
+		err = change(env->space, s->tx, &ref);
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+/* The four cases above. *ret_last: the old block has no reference left but ours. */
+static int move_refs(struct step *s, const struct node *old, const struct node *copy, bool *ret_last)
+{
+	struct tree_env *env = s->t->env;
+	uint64_t refs = 1, flags = 0;
+	int err = 0;
+
+	if (may_be_shared(s->t, old)) {
+		refs = s->want.refs;
+		flags = s->want.refs_flags;
+	}
+	if (refs == 0)
+		return corrupt(s->t->id, old->bytenr, NO_SLOT, "a block in use has no references");
+	*ret_last = refs == 1;
+	if (refs > 1 && old->owner == s->t->id && !(flags & EXTENT_FLAG_FULL_BACKREF)) {
+		err = change_child_refs(s, old, true, true);
+		if (err == 0)
+			err = env->ops->set_block_flags(env->space, s->tx, old->bytenr, old->level,
+							EXTENT_FLAG_FULL_BACKREF);
+	} else if (refs > 1) {
+		err = change_child_refs(s, copy, false, true);
+	} else if (flags & EXTENT_FLAG_FULL_BACKREF) {
+		err = change_child_refs(s, copy, false, true);
+		if (err == 0)
+			err = change_child_refs(s, old, true, false);
+	}
+	return err;
+}
+
+/* Drops the tree's reference to a block; the node leaves the cache if it was the last. */
+static int release_block(struct step *s, struct node *n, bool last)
+{
+	struct tree_env *env = s->t->env;
+	struct extent_ref ref = {
+		.bytenr = n->bytenr,
+		.len = n->block_bytes,
+		.level = n->level,
+		.type = KEY_TREE_BLOCK_REF,
+		.root = s->t->id,
+		.count = 1,
+	};
+	uint64_t generation = n->generation;
+	uint32_t bytes = n->block_bytes;
+
+	/* First out of the cache: the address may be given out again at once. */
+	if (last)
+		cache_drop(env, n);
+	s->t->bytes_delta -= bytes;
+	return env->ops->free_block(env->space, s->tx, &ref, generation);
+}
+
+int cow_new_node(struct step *s, uint8_t level, uint64_t hint, struct node **ret_node)
+{
+	struct tree_env *env = s->t->env;
+	uint32_t bytes = tree_env_block_size(env, level);
+	uint64_t bytenr;
+	int err = env->ops->alloc_block(env->space, s->tx, s->t->id, level, hint, &bytenr);
+
+	if (err < 0)
+		return err;
+	err = node_new(bytenr, level, bytes, s->t->id, s->tx->transid, ret_node);
+	if (err < 0)
+		return err;
+	cache_add_dirty(env, *ret_node);
+	s->t->bytes_delta += bytes;
+	return 0;
+}
+
+int cow_free_node(struct step *s, struct node *n)
+{
+	dcheck(writable(s, n));
+	return release_block(s, n, true);
+}
+
+static void point_to(struct step *s, struct node *parent, uint32_t slot, const struct node *n)
+{
+	if (parent != NULL) {
+		node_set_child(parent, slot, n->bytenr, n->generation);
+		return;
+	}
+	s->t->root = (struct tree_root){ .bytenr = n->bytenr, .generation = n->generation,
+					 .level = n->level };
+	s->t->root_changed = true;
+}
+
+int cow_node(struct step *s, struct node *parent, uint32_t slot, struct node **n)
+{
+	struct tree_env *env = s->t->env;
+	struct node *old = *n;
+	struct node *copy;
+	uint64_t bytenr;
+	bool last = false;
+	int err;
+
+	if (writable(s, old))
+		return 0;
+	if (may_be_shared(s->t, old) &&
+	    !(s->want.share_held && s->want.refs_known && s->want.refs_bytenr == old->bytenr)) {
+		s->want.what = WANT_REFS;
+		s->want.block.bytenr = old->bytenr;
+		s->want.block.level = old->level;
+		return -EAGAIN;
+	}
+	err = env->ops->alloc_block(env->space, s->tx, s->t->id, old->level, old->bytenr, &bytenr);
+	if (err < 0)
+		return err;
+	err = node_clone(old, bytenr, s->t->id, s->tx->transid, &copy);
+	if (err < 0)
+		return err;
+	copy->flags &= ~HEADER_RELOC;
+	cache_add_dirty(env, copy);
+	s->t->bytes_delta += copy->block_bytes;
+	err = move_refs(s, old, copy, &last);
+	if (err < 0)
+		return err;
+	s->want.refs_known = false;	/* an answer is good for one COW */
+	point_to(s, parent, slot, copy);
+	*n = copy;
+	return release_block(s, old, last);
+}
+
+int cow_grow_root(struct step *s, struct path *p)
+{
+	struct node *old = p->nodes[p->top];
+	struct node *root;
+	int err;
+
+	if (p->top + 1u >= LEVEL_COUNT)
+		return -EOVERFLOW;
+	err = cow_new_node(s, (uint8_t)(p->top + 1), old->bytenr, &root);
+	if (err < 0)
+		return err;
+	err = node_insert_child(root, 0, old->count > 0 ? node_key(old, 0) : &KEY_MIN, old->bytenr,
+				old->generation);
+	if (err < 0)
+		return err;
+	cache_recount(s->t->env, root);
+	p->top++;
+	p->nodes[p->top] = root;
+	p->slots[p->top] = 0;
+	point_to(s, NULL, 0, root);
+	return 0;
+}
