@@ -64,6 +64,7 @@ struct space_args {
 	bool rdonly;
 	bool discard;			/* discard what a commit freed */
 	bool mixed;			/* superblock has MIXED_GROUPS */
+	bool skinny;			/* superblock has SKINNY_METADATA */
 	uint64_t data_profile, metadata_profile, system_profile; /* BG_* bits for new chunks, 0 = single */
 };
 

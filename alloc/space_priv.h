@@ -25,6 +25,7 @@
 #include "io/locks.h"
 
 struct group_set;
+struct chunk_set;
 struct reserve;
 struct ref_set;
 
@@ -43,6 +44,7 @@ struct space {
 	uint64_t data_profile, metadata_profile, system_profile;
 
 	struct group_set *groups;	/* groups.h */
+	struct chunk_set *chunks;	/* chunk.h */
 	struct reserve *reserve;	/* reserve.h */
 	struct ref_set *refs;		/* delayed_ref.h */
 	/* Read: a group's items in the free space tree are being loaded. Write: they are changed. */

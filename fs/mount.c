@@ -238,6 +238,7 @@ static int open_space(struct fs *fs, struct reason *reason)
 		.policy = choose_policy(fs),
 		.rdonly = fs->opt.rdonly,
 		.mixed = disk_super_incompat_flags(&fs->super) & INCOMPAT_MIXED_GROUPS,
+		.skinny = disk_super_incompat_flags(&fs->super) & INCOMPAT_SKINNY_METADATA,
 		.data_profile = profile_of(fs, BG_DATA),
 		.metadata_profile = profile_of(fs, BG_METADATA),
 		.system_profile = profile_of(fs, BG_SYSTEM),
