@@ -7,8 +7,8 @@
 small_source()
 {
 	if have linux-source; then
-		tar -xf "$linux_source" -C "$1" --strip-components=1 --wildcards '*/fs/*' '*/mm/*' '*/ipc/*' \
-			'*/kernel/*' '*/scripts/*'
+		tar -xf "$linux_source" -C "$1" --strip-components=1 --wildcards --no-wildcards-match-slash \
+			'*/fs' '*/mm' '*/ipc' '*/kernel' '*/scripts'
 	else
 		cp -r /usr/include "$top/fs" "$top/io" "$top/btree" "$1"
 	fi
