@@ -205,7 +205,7 @@ int cow_node(struct step *s, struct node *parent, uint32_t slot, struct node **n
 	return release_block(s, old, last);
 }
 
-int cow_grow_root(struct step *s, struct path *p)
+int cow_grow_root(struct step *s, struct path *p, const struct key *low)
 {
 	struct node *old = p->nodes[p->top];
 	struct node *root;
@@ -216,8 +216,7 @@ int cow_grow_root(struct step *s, struct path *p)
 	err = cow_new_node(s, (uint8_t)(p->top + 1), old->bytenr, &root);
 	if (err < 0)
 		return err;
-	err = node_insert_child(root, 0, old->count > 0 ? node_key(old, 0) : &KEY_MIN, old->bytenr,
-				old->generation);
+	err = node_insert_child(root, 0, low, old->bytenr, old->generation);
 	if (err < 0)
 		return err;
 	cache_recount(s->t->env, root);

@@ -124,7 +124,7 @@ static int remove_empty(struct step *s, struct path *p, uint8_t level)
 		node_remove(p->nodes[level], p->slots[level], 1);
 	}
 	if (p->slots[level] == 0 && p->nodes[level]->count > 0)
-		path_fix_low_key(p, level);
+		path_fix_low_key(p, level, node_key(p->nodes[level], 0));
 	return level < p->top ? join_inner(s, p, level) : 0;
 }
 
@@ -154,7 +154,7 @@ static int remove_items(struct step *s, struct path *p, uint32_t count)
 			err = remove_empty(s, p, 0);
 	} else {
 		if (p->slots[0] == 0)
-			path_fix_low_key(p, 0);
+			path_fix_low_key(p, 0, node_key(leaf, 0));
 		if (other != NULL)
 			err = left ? join(s, p, other, leaf, p->slots[1])
 				   : join(s, p, leaf, other, p->slots[1] + 1);

@@ -16,15 +16,8 @@
 /* Makes a leaf right behind the path's leaf, empty; the parent points to it under `key`. */
 static int add_leaf(struct step *s, struct path *p, const struct key *key, struct node **ret_leaf)
 {
-	struct node *leaf = p->nodes[0];
-	int err;
+	int err = cow_new_node(s, 0, p->nodes[0]->bytenr, ret_leaf);
 
-	if (p->top == 0) {
-		err = cow_grow_root(s, p);
-		if (err < 0)
-			return err;
-	}
-	err = cow_new_node(s, 0, leaf->bytenr, ret_leaf);
 	if (err < 0)
 		return err;
 	err = node_insert_child(p->nodes[1], p->slots[1] + 1, key, (*ret_leaf)->bytenr,
@@ -114,6 +107,11 @@ static int split_leaf(struct step *s, struct path *p, const struct key *key, uin
 	struct node *leaf;
 	int err;
 
+	if (p->top == 0) {
+		err = cow_grow_root(s, p, slot == 0 ? key : node_key(n, 0));
+		if (err < 0)
+			return err;
+	}
 	if (slot == n->count) {
 		err = add_leaf(s, p, key, &leaf);
 		if (err == 0)
@@ -145,14 +143,15 @@ static int put_at(struct step *s, struct path *p, const struct key *key, const v
 	uint32_t need = node_item_bytes(size);
 	int err = 0;
 
+	/* Before a split, which puts the keys behind this one into the parent. */
+	if (p->slots[0] == 0)
+		path_fix_low_key(p, 0, key);
 	if (need > node_free_bytes(p->nodes[0]))
 		err = split_leaf(s, p, key, need);
 	if (err == 0)
 		err = node_insert_item(p->nodes[0], p->slots[0], key, data, size);
 	if (err < 0)
 		return err;
-	if (p->slots[0] == 0)
-		path_fix_low_key(p, 0);
 	cache_recount(s->t->env, p->nodes[0]);
 	s->t->last_bytenr = p->nodes[0]->bytenr;
 	s->t->last_slot = p->slots[0];
@@ -330,7 +329,7 @@ static int rekey_step(struct step *s, void *arg)
 		return -EINVAL;
 	node_set_key(p.nodes[0], p.slots[0], a->new_key);
 	if (p.slots[0] == 0)
-		path_fix_low_key(&p, 0);
+		path_fix_low_key(&p, 0, a->new_key);
 	return 0;
 }
 

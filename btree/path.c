@@ -193,10 +193,8 @@ int path_prev_leaf(struct step *s, struct path *p)
 	return 0;
 }
 
-void path_fix_low_key(struct path *p, uint8_t level)
+void path_fix_low_key(struct path *p, uint8_t level, const struct key *key)
 {
-	const struct key *key = node_key(p->nodes[level], 0);
-
 	for (unsigned up = level + 1u; up <= p->top; up++) {
 		node_set_key(p->nodes[up], p->slots[up], key);
 		if (p->slots[up] != 0)
@@ -215,7 +213,7 @@ static int split_inner(struct step *s, struct path *p, uint8_t level, const stru
 	int err;
 
 	if (level == p->top) {
-		err = cow_grow_root(s, p);
+		err = cow_grow_root(s, p, node_key(n, 0));
 		if (err < 0)
 			return err;
 	}

@@ -70,8 +70,8 @@ bool path_bound(const struct path *p, struct key *ret_key);
 int path_prev_leaf(struct step *s, struct path *p);
 /* A child of an inner node, from the cache; NULL and s->want set if it has to be read. */
 struct node *path_child(struct step *s, const struct node *parent, uint32_t slot);
-/* The first key of nodes[level] changed: tells the parents. */
-void path_fix_low_key(struct path *p, uint8_t level);
+/* `key` is, or is about to be, the first key of nodes[level]: tells the parents. */
+void path_fix_low_key(struct path *p, uint8_t level, const struct key *key);
 
 /*
  * Makes *n writable; parent NULL: it is the root. -EAGAIN when it must be known whether it is shared.
@@ -81,7 +81,7 @@ int cow_node(struct step *s, struct node *parent, uint32_t slot, struct node **n
 int cow_new_node(struct step *s, uint8_t level, uint64_t hint, struct node **ret_node);
 /* Gives the block of a writable node back; the node is gone. */
 int cow_free_node(struct step *s, struct node *n);
-/* Puts a root above the root, which becomes its only child. */
-int cow_grow_root(struct step *s, struct path *p);
+/* Puts a root above the root, which becomes its only child, under the key `low`. */
+int cow_grow_root(struct step *s, struct path *p, const struct key *low);
 
 #endif
