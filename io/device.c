@@ -84,6 +84,11 @@ int device_resize(struct device *dev, uint64_t size_bytes)
 	return 0;
 }
 
+int device_set_claim(struct device *dev, bool claimed)
+{
+	return dev->ops->set_claim != NULL ? dev->ops->set_claim(dev, claimed) : -EOPNOTSUPP;
+}
+
 void device_close(struct device *dev)
 {
 	if (dev != NULL)

@@ -36,6 +36,8 @@ struct device_ops {
 	int (*discard)(struct device *dev, uint64_t offset, uint64_t len);
 	/* NULL: cannot change its size. */
 	int (*resize)(struct device *dev, uint64_t size_bytes);
+	/* NULL: has no claim to give away. */
+	int (*set_claim)(struct device *dev, bool claimed);
 	/* Frees dev. */
 	void (*close)(struct device *dev);
 };
@@ -68,6 +70,13 @@ int device_discard(struct device *dev, uint64_t offset, uint64_t len);
 
 /* Makes an image file this long. -EOPNOTSUPP where the device cannot. No other call meanwhile. */
 int device_resize(struct device *dev, uint64_t size_bytes);
+
+/*
+ * Lets go of a block device's claim, or takes it again, while the device stays open: for handing it
+ * to a mount of the kernel's, which claims the device itself. -EBUSY: somebody else has it.
+ * -EOPNOTSUPP: not a block device. No other call meanwhile.
+ */
+int device_set_claim(struct device *dev, bool claimed);
 
 static inline uint64_t device_size(const struct device *dev)
 {

@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -121,6 +122,22 @@ static int file_resize(struct device *dev, uint64_t size_bytes)
 	return ftruncate(of(dev)->fd, (off_t)size_bytes) < 0 ? -errno : 0;
 }
 
+/* The same device is opened again through the descriptor, whatever its name means by now. */
+static int file_set_claim(struct device *dev, bool claimed)
+{
+	int mode = (dev->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	scoped(closep) int fd = -1;
+
+	if (!of(dev)->is_block)
+		return -EOPNOTSUPP;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", of(dev)->fd);
+	fd = open(path, mode | (claimed ? O_EXCL : 0));
+	if (fd < 0)
+		return -errno;
+	return dup3(fd, of(dev)->fd, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
 static void file_close(struct device *dev)
 {
 	struct device_file *f = of(dev);
@@ -137,6 +154,7 @@ static const struct device_ops file_ops = {
 	.flush = file_flush,
 	.discard = file_discard,
 	.resize = file_resize,
+	.set_claim = file_set_claim,
 	.close = file_close,
 };
 
