@@ -48,6 +48,7 @@ struct fs_options {
 	char *subvol;			/* path from the top level; NULL = by id; owned */
 };
 
+/* The defaults; and freeing what is owned. fs/options.c */
 void fs_options_init(struct fs_options *o);
 void fs_options_done(struct fs_options *o);
 

@@ -24,25 +24,7 @@
 #include "io/super.h"
 #include "io/util.h"
 
-#define CACHE_DEFAULT_BYTES (64ull << 20)
-#define COMMIT_DEFAULT_S 30u
-#define MAX_INLINE_DEFAULT 2048u
 #define GLOBAL_ROOTS_MAX 8u
-
-void fs_options_init(struct fs_options *o)
-{
-	*o = (struct fs_options){
-		.max_inline = MAX_INLINE_DEFAULT,
-		.commit_s = COMMIT_DEFAULT_S,
-		.cache_bytes = CACHE_DEFAULT_BYTES,
-	};
-}
-
-void fs_options_done(struct fs_options *o)
-{
-	free(o->subvol);
-	o->subvol = NULL;
-}
 
 static int copy_options(struct fs_options *to, const struct fs_options *from)
 {
