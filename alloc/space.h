@@ -75,6 +75,13 @@ int space_new(const struct space_args *args, struct space **ret_space);
 int space_load(struct space *sp);
 void space_free(struct space *sp);	/* NULL is a no-op */
 
+/*
+ * Empties the free space tree and fills it again from the extent tree, for all groups: for a
+ * filesystem with FREE_SPACE_TREE but not FREE_SPACE_TREE_VALID, in the first transaction of a
+ * mount, before anything else has changed in it. The caller sets the VALID bit.
+ */
+int free_space_tree_rebuild(struct space *sp, struct txn_handle *tx);
+
 /* --- reservation; see reserve.h for the arithmetic --------------------------------------------- */
 
 /*

@@ -123,13 +123,6 @@ int free_space_tree_add_group(struct space *sp, struct txn_handle *tx,
 int free_space_tree_remove_group(struct space *sp, struct txn_handle *tx,
 				 const struct group_info *group);
 
-/*
- * Empties the free space tree and fills it again from the extent tree, for all groups: for a
- * filesystem with FREE_SPACE_TREE but not FREE_SPACE_TREE_VALID, in the first transaction of a
- * mount, before anything else has changed in it. The caller sets the VALID bit.
- */
-int free_space_tree_rebuild(struct space *sp, struct txn_handle *tx);
-
 /* The item of a block group, in the block group tree or else in the extent tree. */
 int block_group_item_insert(struct space *sp, struct txn_handle *tx,
 			    const struct group_info *group);

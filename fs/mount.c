@@ -25,6 +25,7 @@
 #include "io/util.h"
 
 #define GLOBAL_ROOTS_MAX 8u
+#define REBUILD_ITEMS 64u		/* reserved for a rebuilt free space tree */
 
 static int copy_options(struct fs_options *to, const struct fs_options *from)
 {
@@ -161,8 +162,12 @@ static int open_global(struct fs *fs, const struct global_root *g, struct reason
 		err = root_item_open(fs->env, rec, false);
 	if (err < 0)
 		return reason_set(reason, err, "cannot open the %s tree: %s", g->name, strerror(-err));
-	*(struct tree **)(void *)((char *)&fs->trees + g->offset) = rec->tree;
 	fs->root_count++;
+	/* A free space tree that is not valid stays unused until begin_writing() has rebuilt it. */
+	if (g->id == OBJ_FREE_SPACE_TREE &&
+	    !(disk_super_compat_ro_flags(&fs->super) & COMPAT_RO_FREE_SPACE_TREE_VALID))
+		return 0;
+	*(struct tree **)(void *)((char *)&fs->trees + g->offset) = rec->tree;
 	return 0;
 }
 
@@ -322,11 +327,37 @@ static int open_layers(struct fs *fs, struct device *dev, struct reason *reason)
 	return err;
 }
 
+/* Makes an invalid free space tree anew; the next commit says that it is valid. */
+static int rebuild_free_space(struct fs *fs)
+{
+	uint64_t ro = disk_super_compat_ro_flags(&fs->super);
+	struct txn_handle tx;
+	int err;
+
+	if (!(ro & COMPAT_RO_FREE_SPACE_TREE) || (ro & COMPAT_RO_FREE_SPACE_TREE_VALID))
+		return 0;
+	err = txn_start(fs, &tx, REBUILD_ITEMS, RSV_NORMAL);
+	if (err < 0)
+		return err;
+	for (unsigned i = 0; i < fs->root_count; i++)
+		if (fs->roots[i].key.objectid == OBJ_FREE_SPACE_TREE)
+			fs->trees.free_space = fs->roots[i].tree;
+	err = free_space_tree_rebuild(fs->space, &tx);
+	if (err < 0)
+		txn_abort(fs, err);
+	else
+		disk_super_set_compat_ro_flags(&fs->super, ro | COMPAT_RO_FREE_SPACE_TREE_VALID);
+	txn_end(fs, &tx);
+	return err;
+}
+
 /* What a writer owes the filesystem before the first operation. */
 static int begin_writing(struct fs *fs, struct reason *reason)
 {
-	int err = quota_mark_inconsistent(fs);
+	int err = rebuild_free_space(fs);
 
+	if (err == 0)
+		err = quota_mark_inconsistent(fs);
 	if (err == 0)
 		err = fs_clean_orphans(fs);
 	if (err < 0)
