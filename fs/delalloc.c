@@ -217,6 +217,49 @@ uint64_t delalloc_drop_from(struct delalloc *d, uint64_t start)
 	return before - d->dirty_bytes;
 }
 
+/* A new chunk of what a chunk has from `at` on. */
+static struct dirty_chunk *chunk_tail(const struct dirty_chunk *c, uint64_t at)
+{
+	uint32_t skip = (uint32_t)(at - c->off);
+	struct dirty_chunk *tail = malloc(sizeof(*tail) + c->len - skip);
+
+	if (tail == NULL)
+		return NULL;
+	tail->off = at;
+	tail->len = c->len - skip;
+	memcpy(tail->data, c->data + skip, tail->len);
+	return tail;
+}
+
+int delalloc_drop(struct delalloc *d, uint64_t start, uint64_t end)
+{
+	struct dirty_chunk *c = dirty_find(&d->dirty, start), *next;
+
+	for (; c != NULL && c->off < end; c = next) {
+		struct dirty_chunk *tail = NULL;
+
+		next = dirty_next(c);
+		if (chunk_end(c) > end) {
+			tail = chunk_tail(c, end);
+			if (tail == NULL)
+				return -ENOMEM;
+		}
+		if (c->off < start) {
+			d->dirty_bytes -= chunk_end(c) - start;
+			c->len = (uint32_t)(start - c->off);
+		} else {
+			d->dirty_bytes -= c->len;
+			RB_REMOVE(dirty_tree, &d->dirty, c);
+			free(c);
+		}
+		if (tail != NULL) {
+			d->dirty_bytes += tail->len;
+			RB_INSERT(dirty_tree, &d->dirty, tail);
+		}
+	}
+	return 0;
+}
+
 void delalloc_begin_wb(struct delalloc *d)
 {
 	must(!d->wb_active);

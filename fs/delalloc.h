@@ -79,6 +79,8 @@ int delalloc_fill(struct delalloc *d, uint64_t start, uint64_t end);
 void delalloc_copy(struct delalloc *d, uint64_t off, const void *src, uint64_t len);
 /* Drops the upper layer from `start` (a sector multiple) on; the bytes dropped. */
 uint64_t delalloc_drop_from(struct delalloc *d, uint64_t start);
+/* Drops [start, end) (sector multiples) of the upper layer, where all of it is present. -ENOMEM. */
+int delalloc_drop(struct delalloc *d, uint64_t start, uint64_t end);
 /* Moves the upper layer, which has chunks, to wb, which has none. */
 void delalloc_begin_wb(struct delalloc *d);
 /* Frees wb. */
