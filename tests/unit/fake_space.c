@@ -10,9 +10,7 @@
 #include "io/csum.h"
 #include "io/format.h"
 #include "io/util.h"
-#include "tests/unit/fake_tree.h"
-
-#define GROUP_BYTES ((uint64_t)FAKE_GROUP_SECTORS * FAKE_SECTOR)
+#include "tests/unit/fake_space.h"
 
 static struct fake_fs *fs_of(struct space *sp)
 {
@@ -21,15 +19,15 @@ static struct fake_fs *fs_of(struct space *sp)
 
 static struct group_info info_of(struct fake_fs *fs, unsigned g)
 {
-	return (struct group_info){.start = FAKE_BASE + g * GROUP_BYTES, .len = GROUP_BYTES,
+	return (struct group_info){.start = FAKE_BASE + g * FAKE_GROUP_BYTES, .len = FAKE_GROUP_BYTES,
 				   .used = fs->used[g], .flags = BG_DATA | BG_METADATA};
 }
 
 int group_find(struct space *sp, uint64_t bytenr, struct group_info *ret_info)
 {
-	if (bytenr < FAKE_BASE || bytenr >= FAKE_BASE + FAKE_GROUPS * GROUP_BYTES)
+	if (bytenr < FAKE_BASE || bytenr >= FAKE_BASE + FAKE_GROUPS * FAKE_GROUP_BYTES)
 		return -ENOENT;
-	*ret_info = info_of(fs_of(sp), (unsigned)((bytenr - FAKE_BASE) / GROUP_BYTES));
+	*ret_info = info_of(fs_of(sp), (unsigned)((bytenr - FAKE_BASE) / FAKE_GROUP_BYTES));
 	return 0;
 }
 
@@ -47,8 +45,8 @@ int group_next(struct space *sp, uint64_t bytenr, struct group_info *ret_info)
 static unsigned move_range(struct fake_fs *fs, uint64_t bytenr, uint64_t len, enum fake_state from,
 			   enum fake_state to)
 {
-	unsigned g = (unsigned)((bytenr - FAKE_BASE) / GROUP_BYTES);
-	uint64_t first = (bytenr - FAKE_BASE) % GROUP_BYTES / FAKE_SECTOR;
+	unsigned g = (unsigned)((bytenr - FAKE_BASE) / FAKE_GROUP_BYTES);
+	uint64_t first = (bytenr - FAKE_BASE) % FAKE_GROUP_BYTES / FAKE_SECTOR;
 	unsigned wrong = 0;
 
 	ck_assert_uint_lt(g, FAKE_GROUPS);
@@ -142,10 +140,7 @@ struct fake_fs *fake_new(bool skinny, bool fst)
 	fs->sp.csum_bytes = 4;
 	rwlock_init(&fs->sp.fst_lock, RANK_SHARE);
 	ck_assert_int_eq(refs_new(&fs->sp.refs), 0);
-	fs->trees.extent = fake_tree_new(&fs->sp, OBJ_EXTENT_TREE);
-	fs->trees.csum = fake_tree_new(&fs->sp, OBJ_CSUM_TREE);
-	if (fst)
-		fs->trees.free_space = fake_tree_new(&fs->sp, OBJ_FREE_SPACE_TREE);
+	fake_trees_open(fs, fst);
 	for (unsigned g = 0; g < FAKE_GROUPS; g++) {
 		struct group_info info = info_of(fs, g);
 
@@ -157,11 +152,9 @@ struct fake_fs *fake_new(bool skinny, bool fst)
 
 void fake_free(struct fake_fs *fs)
 {
+	fake_trees_close(fs);
 	refs_free(fs->sp.refs);
 	rwlock_done(&fs->sp.fst_lock);
-	fake_tree_free(fs->trees.extent);
-	fake_tree_free(fs->trees.csum);
-	fake_tree_free(fs->trees.free_space);
 	free(fs);
 }
 
@@ -177,20 +170,66 @@ int fake_commit(struct fake_fs *fs)
 		for (unsigned s = 0; s < FAKE_GROUP_SECTORS; s++)
 			if (fs->state[g][s] == FAKE_PINNED)
 				fs->state[g][s] = FAKE_FREE;
-	fs->tx.transid++;
+	fake_trees_commit(fs);
 	return 0;
+}
+
+static struct fake_items items_between(struct tree *t, struct key first, struct key last)
+{
+	struct fake_items all = {0};
+	struct cursor c;
+	int more;
+
+	cursor_init(&c, t, &first, &last);
+	while ((more = cursor_next(&c)) > 0) {
+		struct item *it;
+
+		all.items = realloc(all.items, (all.count + 1) * sizeof(*it));
+		ck_assert_ptr_nonnull(all.items);
+		it = &all.items[all.count++];
+		*it = (struct item){.key = c.item.key, .size = c.item.size};
+		it->data = malloc(it->size + 1u);
+		ck_assert_ptr_nonnull(it->data);
+		if (it->size > 0)
+			memcpy(it->data, c.item.data, it->size);
+	}
+	ck_assert_int_eq(more, 0);
+	cursor_done(&c);
+	return all;
+}
+
+struct fake_items fake_items(struct tree *t)
+{
+	return items_between(t, KEY_MIN, KEY_MAX);
+}
+
+struct fake_items fake_items_of(struct tree *t, uint64_t objectid)
+{
+	return items_between(t, key_object_min(objectid), key_object_max(objectid));
+}
+
+void fake_items_done(struct fake_items *items)
+{
+	for (unsigned i = 0; i < items->count; i++)
+		free(items->items[i].data);
+	free(items->items);
 }
 
 uint64_t fake_count(struct fake_fs *fs, uint64_t bytenr, const struct delayed_ref *id)
 {
+	scoped(fake_items_done) struct fake_items all = fake_items_of(fs->trees.extent, bytenr);
+
+	return fake_items_count(&all, id);
+}
+
+uint64_t fake_items_count(const struct fake_items *all, const struct delayed_ref *id)
+{
 	uint64_t count = 0;
 
-	for (unsigned i = 0; i < fs->trees.extent->count; i++) {
-		const struct item *it = &fs->trees.extent->items[i];
+	for (unsigned i = 0; i < all->count; i++) {
+		const struct item *it = &all->items[i];
 		const void *p = it->data;
 
-		if (it->key.objectid != bytenr)
-			continue;
 		if (it->key.type == KEY_EXTENT_ITEM || it->key.type == KEY_METADATA_ITEM) {
 			scoped(image_done) struct extent_image im;
 			struct inline_ref ref;
@@ -238,7 +277,7 @@ static void check_order(const struct extent_image *im)
 }
 
 /* Counts in the items of back references that follow an extent item. */
-static uint64_t keyed_sum(const struct tree *t, unsigned i)
+static uint64_t keyed_sum(const struct fake_items *t, unsigned i)
 {
 	uint64_t sum = 0, bytenr = t->items[i].key.objectid;
 
@@ -272,14 +311,14 @@ struct sector_map {
 static int mark_free(void *arg, uint64_t start, uint64_t len)
 {
 	struct sector_map *map = arg;
-	unsigned g = (unsigned)((start - FAKE_BASE) / GROUP_BYTES);
+	unsigned g = (unsigned)((start - FAKE_BASE) / FAKE_GROUP_BYTES);
 
 	ck_assert_uint_gt(len, 0);
 	/* Neighbours are one, unless a group begins between them. */
 	if (start == map->last_end)
-		ck_assert_uint_eq((start - FAKE_BASE) % GROUP_BYTES, 0);
+		ck_assert_uint_eq((start - FAKE_BASE) % FAKE_GROUP_BYTES, 0);
 	for (uint64_t at = start; at < start + len; at += FAKE_SECTOR)
-		map->free[g][(at - FAKE_BASE) % GROUP_BYTES / FAKE_SECTOR] = 1;
+		map->free[g][(at - FAKE_BASE) % FAKE_GROUP_BYTES / FAKE_SECTOR] = 1;
 	map->last_end = start + len;
 	return 0;
 }
@@ -307,12 +346,12 @@ static void check_free(struct fake_fs *fs, bool fst)
 
 void fake_check(struct fake_fs *fs)
 {
-	const struct tree *t = fs->trees.extent;
+	scoped(fake_items_done) struct fake_items all = fake_items(fs->trees.extent);
 	uint64_t used[FAKE_GROUPS] = {0};
 	unsigned groups = 0;
 
-	for (unsigned i = 0; i < t->count; i++) {
-		const struct item *it = &t->items[i];
+	for (unsigned i = 0; i < all.count; i++) {
+		const struct item *it = &all.items[i];
 		scoped(image_done) struct extent_image im;
 
 		image_init(&im);
@@ -325,8 +364,8 @@ void fake_check(struct fake_fs *fs)
 			continue;
 		ck_assert_int_eq(image_load(&im, &it->key, it->data, it->size), 0);
 		check_order(&im);
-		ck_assert_uint_eq(im.refs, im.inline_count + keyed_sum(t, i));
-		used[(it->key.objectid - FAKE_BASE) / GROUP_BYTES] +=
+		ck_assert_uint_eq(im.refs, im.inline_count + keyed_sum(&all, i));
+		used[(it->key.objectid - FAKE_BASE) / FAKE_GROUP_BYTES] +=
 			it->key.type == KEY_EXTENT_ITEM ? it->key.offset : FAKE_LEAF;
 	}
 	ck_assert_uint_eq(groups, FAKE_GROUPS);

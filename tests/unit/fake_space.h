@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tests/unit/fake_space.h - trees and block groups that are sorted arrays, to test alloc/'s disk half.
+ * tests/unit/fake_space.h - block groups that are arrays of sectors, to test alloc/'s disk half.
  *
- * The trees answer btree/tree.h as far as alloc/ uses it. The first change of a tree in a transaction
- * "COWs" it: one block is made and the old one freed through space_tree_ops, so that the commit's
- * fixed point has something to do. Block groups hand out addresses from the low end and check that no
- * range is in two states.
+ * The groups hand out addresses from the low end and check that no range is in two states. The trees
+ * are the real ones on a device in memory (fake_real.c) or sorted arrays (fake_tree.c): the same tests
+ * run on both, so that a failure tells which side it comes from.
  */
 #ifndef COWFS_TESTS_UNIT_FAKE_SPACE_H
 #define COWFS_TESTS_UNIT_FAKE_SPACE_H
@@ -19,6 +18,7 @@
 #define FAKE_GROUPS 3u
 #define FAKE_GROUP_SECTORS 4096u	/* 16 MiB each */
 #define FAKE_BASE (1u << 20)
+#define FAKE_GROUP_BYTES ((uint64_t)FAKE_GROUP_SECTORS * FAKE_SECTOR)
 #define FAKE_LEAF 4096u			/* block size at all levels */
 
 enum fake_state { FAKE_FREE, FAKE_OUT, FAKE_USED, FAKE_PINNED };
@@ -51,7 +51,25 @@ void fake_check(struct fake_fs *fs);
 /* References of this identity in the extent tree, inline and keyed. */
 uint64_t fake_count(struct fake_fs *fs, uint64_t bytenr, const struct delayed_ref *id);
 
-unsigned fake_tree_items(const struct tree *t);
-const struct item *fake_tree_item(const struct tree *t, unsigned i);
+/* A copy of all items of a tree. */
+struct fake_items {
+	struct item *items;
+	unsigned count;
+};
+
+struct fake_items fake_items(struct tree *t);
+struct fake_items fake_items_of(struct tree *t, uint64_t objectid);
+void fake_items_done(struct fake_items *items);
+
+/* fake_count() in the items of one extent. */
+uint64_t fake_items_count(const struct fake_items *all, const struct delayed_ref *id);
+
+/* --- of the trees: fake_tree.c or fake_real.c -------------------------------------------------- */
+
+/* Makes an empty extent and checksum tree and, `fst`, a free space tree. */
+void fake_trees_open(struct fake_fs *fs, bool fst);
+/* What the transaction wrote is on the device and read anew from there; the next one begins. */
+void fake_trees_commit(struct fake_fs *fs);
+void fake_trees_close(struct fake_fs *fs);
 
 #endif

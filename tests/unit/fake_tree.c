@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tests/unit/fake_tree.c - trees that are sorted arrays (see fake_space.h).
+ *
+ * They answer btree/tree.h as far as alloc/ uses it. The first change of a tree in a transaction
+ * "COWs" it: one block is made and the old one freed through space_tree_ops, so that the commit's
+ * fixed point has something to do.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,6 +88,26 @@ unsigned fake_tree_items(const struct tree *t)
 const struct item *fake_tree_item(const struct tree *t, unsigned i)
 {
 	return &t->items[i];
+}
+
+void fake_trees_open(struct fake_fs *fs, bool fst)
+{
+	fs->trees.extent = fake_tree_new(&fs->sp, OBJ_EXTENT_TREE);
+	fs->trees.csum = fake_tree_new(&fs->sp, OBJ_CSUM_TREE);
+	if (fst)
+		fs->trees.free_space = fake_tree_new(&fs->sp, OBJ_FREE_SPACE_TREE);
+}
+
+void fake_trees_commit(struct fake_fs *fs)
+{
+	fs->tx.transid++;
+}
+
+void fake_trees_close(struct fake_fs *fs)
+{
+	fake_tree_free(fs->trees.extent);
+	fake_tree_free(fs->trees.csum);
+	fake_tree_free(fs->trees.free_space);
 }
 
 uint64_t tree_id(const struct tree *t)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tests/unit/fake_tree.h - what a fake tree is (see fake_space.h).
+ * tests/unit/fake_tree.h - a tree that is a sorted array of items; answers btree/tree.h as far as its
+ * users among the tests need.
  */
 #ifndef COWFS_TESTS_UNIT_FAKE_TREE_H
 #define COWFS_TESTS_UNIT_FAKE_TREE_H
@@ -17,5 +18,7 @@ struct tree {
 
 struct tree *fake_tree_new(struct space *sp, uint64_t id);
 void fake_tree_free(struct tree *t);
+unsigned fake_tree_items(const struct tree *t);
+const struct item *fake_tree_item(const struct tree *t, unsigned i);
 
 #endif

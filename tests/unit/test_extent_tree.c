@@ -38,12 +38,13 @@ static struct delayed_ref id_of(const struct extent_ref *ref)
 /* The items of one address other than block group items. */
 static unsigned items_at(struct fake_fs *fs, uint64_t bytenr)
 {
+	scoped(fake_items_done) struct fake_items all = fake_items_of(fs->trees.extent, bytenr);
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < fake_tree_items(fs->trees.extent); i++) {
-		const struct key *key = &fake_tree_item(fs->trees.extent, i)->key;
+	for (unsigned i = 0; i < all.count; i++) {
+		const struct key *key = &all.items[i].key;
 
-		n += key->objectid == bytenr && key->type != KEY_BLOCK_GROUP_ITEM;
+		n += key->type != KEY_BLOCK_GROUP_ITEM;
 	}
 	return n;
 }
@@ -298,11 +299,14 @@ static void model_step(struct model *m)
 static void model_compare(struct model *m)
 {
 	for (unsigned e = 0; e < MODEL_EXTENTS; e++) {
+		scoped(fake_items_done) struct fake_items all =
+			fake_items_of(m->fs->trees.extent, m->bytenr[e]);
+
 		for (unsigned r = 0; r < MODEL_REFS && m->bytenr[e] != 0; r++) {
 			struct extent_ref ref = model_ref(m, e, r);
 			struct delayed_ref id = id_of(&ref);
 
-			ck_assert_uint_eq(fake_count(m->fs, m->bytenr[e], &id), m->count[e][r]);
+			ck_assert_uint_eq(fake_items_count(&all, &id), m->count[e][r]);
 		}
 	}
 }
@@ -329,7 +333,7 @@ static void run_model(bool fst, uint64_t seed)
 
 START_TEST(test_model)
 {
-	for (uint64_t seed = 1; seed < 6; seed++)
+	for (uint64_t seed = 1; seed < 4; seed++)
 		run_model(seed % 2 == 0, seed);
 }
 END_TEST
@@ -420,12 +424,12 @@ END_TEST
 
 static void csum_items(struct model *m, const uint8_t *there)
 {
-	struct tree *t = m->fs->trees.csum;
+	scoped(fake_items_done) struct fake_items all = fake_items(m->fs->trees.csum);
 	uint8_t seen[CUT_SECTORS] = {0};
 	uint64_t end = 0;
 
-	for (unsigned i = 0; i < fake_tree_items(t); i++) {
-		const struct item *it = fake_tree_item(t, i);
+	for (unsigned i = 0; i < all.count; i++) {
+		const struct item *it = &all.items[i];
 
 		ck_assert_uint_ge(it->key.offset, end);
 		ck_assert_uint_gt(it->size, 0);

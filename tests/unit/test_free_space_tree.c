@@ -205,11 +205,14 @@ START_TEST(test_groups_come_and_go)
 	struct fake_fs *fs = fake_new(true, true);
 	struct group_info group = first_group(fs), second;
 	struct walk w = {.start = group.start};
-	unsigned items = fake_tree_items(fs->trees.free_space);
+	struct fake_items before = fake_items(fs->trees.free_space), after;
 
 	unit_ok(group_find(&fs->sp, group.start + group.len, &second));
 	unit_ok(free_space_tree_remove_group(&fs->sp, &fs->tx, &group));
-	ck_assert_uint_eq(fake_tree_items(fs->trees.free_space), items - 2);
+	after = fake_items(fs->trees.free_space);
+	ck_assert_uint_eq(after.count, before.count - 2);
+	fake_items_done(&before);
+	fake_items_done(&after);
 	log_set_sink(ignore_line, NULL);
 	unit_err(free_space_tree_load(&fs->sp, &group, walk_fn, &w), -EUCLEAN);
 	w.start = second.start;
@@ -223,6 +226,7 @@ END_TEST
 START_TEST(test_rebuild)
 {
 	struct fake_fs *fs = fake_new(true, true);
+	struct fake_items all;
 
 	for (unsigned i = 0; i < 200; i++) {
 		struct extent_ref ref = {.len = FAKE_SECTOR * (1 + i % 3), .root = 5, .count = 1,
@@ -236,12 +240,11 @@ START_TEST(test_rebuild)
 	unit_ok(fake_commit(fs));
 	fake_check(fs);
 	/* Something wrong in it, so that keeping it would show. */
-	for (unsigned i = 0; i < fake_tree_items(fs->trees.free_space); i++) {
-		struct key key = fake_tree_item(fs->trees.free_space, i)->key;
-
-		if (key.type == KEY_FREE_SPACE_EXTENT && i % 3 == 0)
-			unit_ok(tree_delete(&fs->tx, fs->trees.free_space, &key));
-	}
+	all = fake_items(fs->trees.free_space);
+	for (unsigned i = 0; i < all.count; i++)
+		if (all.items[i].key.type == KEY_FREE_SPACE_EXTENT && i % 3 == 0)
+			unit_ok(tree_delete(&fs->tx, fs->trees.free_space, &all.items[i].key));
+	fake_items_done(&all);
 	unit_ok(free_space_tree_rebuild(&fs->sp, &fs->tx));
 	unit_ok(fake_commit(fs));
 	fake_check(fs);
