@@ -93,11 +93,20 @@ int fs_removexattr(struct inode *in, const char *name);
 
 /* Bytes read, short at the end of the file. */
 ssize_t fs_read(struct inode *in, uint64_t off, void *buf, size_t len);
-/* Takes the bytes into the dirty data; reserves first, so -ENOSPC comes from here. Size grows, times change. */
+/*
+ * Takes the bytes into the dirty data; reserves first, so -ENOSPC comes from here. Size grows, times
+ * change. Returns how many: fewer than asked for when space runs out in between; -ENOSPC: none.
+ */
 ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len);
-/* Sets the size; called by fs_setattr with the exclusive lock held. fs/truncate.c */
+/*
+ * Sets the size, and mtime and ctime even if it stays; called by fs_setattr with the exclusive lock
+ * held, in no transaction. Shrinking needs no space. fs/truncate.c
+ */
 int inode_set_size(struct inode *in, uint64_t size);
-/* Removes all extents, csums and dirty data of a doomed inode, in steps of one transaction each. */
+/*
+ * Removes all extents, csums and dirty data of a doomed inode, in steps of one transaction each.
+ * Exclusive lock held, in no transaction.
+ */
 int inode_drop_data(struct inode *in);
 /* Writes the inode's dirty data to the device and its extents into the tree (no commit). */
 int fs_flush_inode(struct inode *in);
@@ -107,7 +116,7 @@ int fs_fsync(struct inode *in, bool datasync);
 int fs_flush_all(struct fs *fs);
 /* SEEK_DATA / SEEK_HOLE; -ENXIO past the end. */
 int64_t fs_seek(struct inode *in, uint64_t off, bool data);
-/* Logical 512-byte blocks for stat, dirty data counted. */
+/* Logical 512-byte blocks for stat, dirty data counted. Lock held. */
 uint64_t inode_blocks(struct inode *in);
 
 int flusher_new(struct fs *fs);

@@ -176,12 +176,13 @@ static int shrink(struct inode *in, uint64_t size)
 	return 0;
 }
 
+/* Also for a size that stays: the times are stored. */
 static int grow(struct inode *in, uint64_t size)
 {
 	struct fs *fs = inode_fs(in);
 	struct txn_handle tx;
 	uint64_t old = in->size;
-	int err = inode_prepare_growth(in);
+	int err = size > old ? inode_prepare_growth(in) : 0;
 
 	if (err < 0)
 		return err;
@@ -211,16 +212,15 @@ int inode_set_size(struct inode *in, uint64_t size)
 		return -EFBIG;
 	if (fs_want_write(inode_fs(in)) < 0)
 		return -EROFS;
-	if (size < in->size)
-		return shrink(in, size);
-	return size > in->size ? grow(in, size) : 0;
+	in->mtime = in->ctime = fs_now();
+	in->sequence++;
+	return size < in->size ? shrink(in, size) : grow(in, size);
 }
 
 int inode_drop_data(struct inode *in)
 {
 	int err;
 
-	write_guard(&in->lock);
 	cut_dirty(in, 0);
 	err = shrink_disk(in, 0);
 	if (err == 0)
