@@ -7,7 +7,7 @@
  *   O2  what is in the set has an orphan item in its tree;
  *   O3  inode item and orphan item go in one transaction, after all file data.
  *
- * Locking: set->lock (RANK_CACHE) covers the table. The inode's lock is held while it is deleted.
+ * Locking: set->lock (RANK_CACHE) covers the table. The inode's lock is held while its items go.
  */
 #include "fs/orphan.h"
 
@@ -188,14 +188,11 @@ static int delete_step(struct inode *in)
 
 static int delete_inode(struct inode *in)
 {
-	int more;
+	int more = inode_drop_data(in);
 
-	write_guard(&in->lock);
-	if (in->nlink != 0)
-		return 0;
-	more = inode_drop_data(in);
 	if (more < 0)
 		return more;
+	write_guard(&in->lock);
 	do
 		more = delete_step(in);
 	while (more > 0);
@@ -212,7 +209,7 @@ int fs_forget(struct fs *fs, struct ino_id id)
 		return 0;
 	err = inode_get(fs, id.subvol, id.ino, &in);
 	if (err == 0)
-		err = delete_inode(in);
+		err = delete_inode(in);		/* what is in the set has no name and gets none */
 	if (err == 0 || err == -ENOENT)
 		set_remove(s, id.subvol, id.ino);
 	return err == -ENOENT ? 0 : err;
