@@ -155,6 +155,26 @@ static int shrink_inline(struct inode *in, uint64_t size)
 	return err;
 }
 
+/* Brings the size on disk up to that of the file, which has no dirty data. Stores the times too. */
+static int raise_disk_size(struct inode *in)
+{
+	struct fs *fs = inode_fs(in);
+	uint64_t old = in->disk_size;
+	struct txn_handle tx;
+	int err = txn_start(fs, &tx, 3, RSV_FREEING);
+
+	if (err < 0)
+		return err;
+	in->disk_size = in->size;
+	err = file_fill_gaps(&tx, in, old, in->size);
+	if (err == 0)
+		err = inode_store(&tx, in);
+	if (err < 0)
+		txn_abort(fs, err);
+	txn_end(fs, &tx);
+	return err;
+}
+
 static int shrink(struct inode *in, uint64_t size)
 {
 	struct fs *fs = inode_fs(in);
@@ -173,34 +193,24 @@ static int shrink(struct inode *in, uint64_t size)
 	if (ret < 0)
 		return ret;
 	in->size = size;
-	return 0;
+	/* The dirty data that would have raised it may all be gone. */
+	return in->dirty == NULL && in->disk_size < size ? raise_disk_size(in) : 0;
 }
 
 /* Also for a size that stays: the times are stored. */
 static int grow(struct inode *in, uint64_t size)
 {
-	struct fs *fs = inode_fs(in);
-	struct txn_handle tx;
 	uint64_t old = in->size;
 	int err = size > old ? inode_prepare_growth(in) : 0;
 
 	if (err < 0)
 		return err;
-	if (in->dirty != NULL) {
-		/* The flush brings disk_size up. */
-		in->size = size;
-		return 0;
-	}
-	err = txn_start(fs, &tx, 3, RSV_NORMAL);
+	in->size = size;
+	if (in->dirty != NULL)
+		return 0;	/* the flush brings disk_size up */
+	err = raise_disk_size(in);
 	if (err < 0)
-		return err;
-	in->size = in->disk_size = size;
-	err = file_fill_gaps(&tx, in, old, size);
-	if (err == 0)
-		err = inode_store(&tx, in);
-	if (err < 0)
-		txn_abort(fs, err);
-	txn_end(fs, &tx);
+		in->size = old;
 	return err;
 }
 
