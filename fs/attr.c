@@ -93,8 +93,6 @@ static void apply(struct inode *in, const struct attr_change *ch)
 		in->atime = time_clamped(ch->atime);
 	if (ch->valid & ATTR_CH_MTIME)
 		in->mtime = time_clamped(ch->mtime);
-	else if (ch->valid & ATTR_CH_SIZE)
-		in->mtime = now;
 	inode_changed(in, &now);
 	if (ch->valid & ATTR_CH_CTIME)
 		in->ctime = time_clamped(ch->ctime);
@@ -112,6 +110,8 @@ static int setattr_locked(struct inode *in, const struct attr_change *ch)
 		err = inode_set_size(in, ch->size);
 	if (err < 0)
 		return err;
+	if (!(ch->valid & ~(unsigned)ATTR_CH_SIZE))
+		return 0;	/* inode_set_size() changed the times */
 	err = txn_start(fs, &tx, 1, RSV_FREEING);
 	if (err < 0)
 		return err;

@@ -7,7 +7,7 @@
  *   O2  what is in the set has an orphan item in its tree;
  *   O3  inode item and orphan item go in one transaction, after all file data.
  *
- * Locking: set->lock (RANK_CACHE) covers the table. The inode's lock is held while its items go.
+ * Locking: set->lock (RANK_CACHE) covers the table. The inode's lock is held while it is deleted.
  */
 #include "fs/orphan.h"
 
@@ -188,11 +188,12 @@ static int delete_step(struct inode *in)
 
 static int delete_inode(struct inode *in)
 {
-	int more = inode_drop_data(in);
+	int more;
 
+	write_guard(&in->lock);
+	more = inode_drop_data(in);
 	if (more < 0)
 		return more;
-	write_guard(&in->lock);
 	do
 		more = delete_step(in);
 	while (more > 0);
