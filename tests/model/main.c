@@ -2,11 +2,12 @@
 /*
  * tests/model/main.c - random operations on the engine, without a mount, against a model.
  *
- *	model --image FILE [--format] [--nodesize N --leafsize N --mixed] --seed N --ops N ...
+ *	model --image FILE [--size MIB --nodesize N --leafsize N --mixed] --seed N --ops N ...
  *
- * Formats the image if asked to, else takes what is in it into the model first. Between operations
- * it commits, closes and opens again, and crashes (what was committed last must be there). After
- * each close the judge's command, if there is one, must find the image sound. The image stays.
+ * Makes and formats the image if a size is given, else takes what is in it into the model first.
+ * Between operations it commits, closes and opens again, and crashes (what was committed last must be
+ * there). After each close the judge's command, if there is one, must find the image sound. The image
+ * stays.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,6 +23,7 @@
 #include "tests/model/run.h"
 
 #define COMMAND_MAX 4096u
+#define NODESIZE_DEFAULT 16384u
 
 void run_failed(struct run *r, const char *fmt, ...)
 {
@@ -48,9 +50,36 @@ static void run_command(struct run *r, const char *command)
 	char line[COMMAND_MAX];
 
 	fflush(stdout);
-	snprintf(line, sizeof(line), "%s '%s'", command, r->opt.image);
+	snprintf(line, sizeof(line), "image='%s'; %s", r->opt.image, command);
 	if (system(line) != 0)
 		run_failed(r, "failed: %s", line);
+}
+
+static void run_format(struct run *r)
+{
+	struct mkfs_options *o = &r->opt.mkfs;
+	struct device *dev;
+	struct reason reason;
+	int err;
+
+	/* As mkfs.cowfs does: one size alone stands for both. */
+	if (o->leafsize == 0)
+		o->leafsize = o->nodesize ? o->nodesize : NODESIZE_DEFAULT;
+	if (o->nodesize == 0)
+		o->nodesize = o->leafsize;
+	if (o->mixed)
+		o->metadata_profile = o->data_profile;
+	unlink(r->opt.image);
+	err = device_open(r->opt.image, DEVICE_CREATE, &dev, &reason);
+	if (err < 0)
+		run_failed(r, "cannot make the image: %s", reason.text);
+	check_err(r, device_resize(dev, r->opt.size), 0, "resizing the image");
+	err = mkfs_format(dev, o, &reason);
+	if (err < 0)
+		run_failed(r, "cannot format: %s", reason.text);
+	device_close(dev);
+	if (r->opt.judge != NULL)
+		run_command(r, r->opt.judge);
 }
 
 static void run_open(struct run *r)
@@ -126,7 +155,9 @@ static void run_all(struct run *r)
 
 static void usage(void)
 {
-	fputs("usage: model --image FILE [--seed N] [--ops N] [--format COMMAND] [--judge COMMAND]\n"
+	fputs("usage: model --image FILE [--seed N] [--ops N] [--judge COMMAND]\n"
+	      "  [--size MIB [--leafsize N] [--nodesize N] [--sectorsize N] [--mixed] [--csum TYPE]\n"
+	      "  [--without FEATURES]] (FEATURES: bits of mkfs.h)\n"
 	      "  [--remount N] [--crash N] [--sync N] [--compare N] (mean distances; 0: never)\n"
 	      "  [--nodes N] [--file-max BYTES] [--compress zlib|lzo|zstd] [--nodatacow]\n"
 	      "  [--nodatasum] [--max-inline BYTES] [--rotational] [--subvolid N] [--verbose]\n",
@@ -134,7 +165,8 @@ static void usage(void)
 	exit(2);
 }
 
-enum { OPT_IMAGE = 1, OPT_SEED, OPT_OPS, OPT_FORMAT, OPT_JUDGE, OPT_REMOUNT, OPT_CRASH, OPT_SYNC,
+enum { OPT_IMAGE = 1, OPT_SEED, OPT_OPS, OPT_SIZE, OPT_LEAFSIZE, OPT_NODESIZE, OPT_SECTORSIZE,
+	OPT_MIXED, OPT_CSUM, OPT_WITHOUT, OPT_JUDGE, OPT_REMOUNT, OPT_CRASH, OPT_SYNC,
 	OPT_COMPARE, OPT_NODES, OPT_FILE_MAX, OPT_COMPRESS, OPT_NODATACOW, OPT_NODATASUM,
 	OPT_MAX_INLINE, OPT_ROTATIONAL, OPT_SUBVOLID, OPT_VERBOSE };
 
@@ -142,7 +174,13 @@ static const struct option long_options[] = {
 	{ "image", required_argument, NULL, OPT_IMAGE },
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "ops", required_argument, NULL, OPT_OPS },
-	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "leafsize", required_argument, NULL, OPT_LEAFSIZE },
+	{ "nodesize", required_argument, NULL, OPT_NODESIZE },
+	{ "sectorsize", required_argument, NULL, OPT_SECTORSIZE },
+	{ "mixed", no_argument, NULL, OPT_MIXED },
+	{ "csum", required_argument, NULL, OPT_CSUM },
+	{ "without", required_argument, NULL, OPT_WITHOUT },
 	{ "judge", required_argument, NULL, OPT_JUDGE },
 	{ "remount", required_argument, NULL, OPT_REMOUNT },
 	{ "crash", required_argument, NULL, OPT_CRASH },
@@ -197,10 +235,41 @@ static void parse_fs_option(struct fs_options *o, int c)
 	}
 }
 
+static bool parse_mkfs_option(struct run_options *o, int c, unsigned number)
+{
+	switch (c) {
+	case OPT_SIZE:
+		o->size = (uint64_t)number << 20;
+		return true;
+	case OPT_LEAFSIZE:
+		o->mkfs.leafsize = number;
+		return true;
+	case OPT_NODESIZE:
+		o->mkfs.nodesize = number;
+		return true;
+	case OPT_SECTORSIZE:
+		o->mkfs.sectorsize = number;
+		return true;
+	case OPT_MIXED:
+		o->mkfs.mixed = true;
+		return true;
+	case OPT_CSUM:
+		o->mkfs.csum_type = (enum csum_type)number;
+		return true;
+	case OPT_WITHOUT:
+		o->mkfs.features &= ~number;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void parse_option(struct run_options *o, int c)
 {
 	unsigned number = optarg ? (unsigned)strtoul(optarg, NULL, 0) : 0;
 
+	if (parse_mkfs_option(o, c, number))
+		return;
 	switch (c) {
 	case OPT_IMAGE:
 		o->image = optarg;
@@ -210,9 +279,6 @@ static void parse_option(struct run_options *o, int c)
 		break;
 	case OPT_OPS:
 		o->ops = number;
-		break;
-	case OPT_FORMAT:
-		o->format = optarg;
 		break;
 	case OPT_JUDGE:
 		o->judge = optarg;
@@ -252,6 +318,8 @@ int main(int argc, char **argv)
 	int c;
 
 	fs_options_init(&r.opt.fs);
+	mkfs_options_init(&r.opt.mkfs);
+	r.opt.mkfs.leafsize = r.opt.mkfs.nodesize = 0;
 	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		parse_option(&r.opt, c);
 	if (r.opt.image == NULL || optind != argc)
@@ -259,8 +327,8 @@ int main(int argc, char **argv)
 	log_set_name("model");
 	r.rng = r.opt.seed;
 	r.buf = xmalloc(r.opt.file_max + 1);
-	if (r.opt.format != NULL)
-		run_command(&r, r.opt.format);
+	if (r.opt.size != 0)
+		run_format(&r);
 	run_open(&r);
 	model_init(&r.now, tree_max_item_size(r.fs->env));
 	load_all(&r);

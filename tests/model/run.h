@@ -10,12 +10,14 @@
 
 #include "fs/fs.h"
 #include "fs/ops.h"
+#include "mkfs/mkfs.h"
 #include "tests/model/model.h"
 
 struct run_options {
 	const char *image;
-	const char *format;		/* command that formats: the image's name is added; NULL: none */
-	const char *judge;		/* command run after each close: the image's name is added */
+	uint64_t size;			/* bytes: the image is made and formatted; 0: it is there */
+	struct mkfs_options mkfs;
+	const char *judge;		/* shell command run after each close, $image is the image */
 	uint64_t seed;
 	unsigned ops;			/* operations in all */
 	unsigned remount_every, crash_every, sync_every, compare_every; /* mean; 0: never */
