@@ -125,8 +125,12 @@ static int setattr_locked(struct inode *in, const struct attr_change *ch)
 
 int fs_setattr(struct inode *in, const struct attr_change *ch)
 {
-	int err = setattr_locked(in, ch);
+	bool tried = false;
+	int err;
 
+	do
+		err = setattr_locked(in, ch);
+	while (fs_try_again(inode_fs(in), err, &tried));
 	return err < 0 ? err : inode_sync_if_asked(in);
 }
 

@@ -51,32 +51,6 @@ void delalloc_settle(struct inode *in)
 	inode_put(in);
 }
 
-/* The compression that the inode's data should get. */
-static enum compress_type wanted_compression(const struct inode *in)
-{
-	enum compress_type type = (enum compress_type)inode_fs(in)->opt.compress_type;
-
-	if (in->flags & (INODE_NODATACOW | INODE_NODATASUM | INODE_NOCOMPRESS))
-		return COMPRESS_NONE;
-	if (type == COMPRESS_NONE && (in->flags & INODE_COMPRESS))
-		return COMPRESS_ZLIB;
-	return type;
-}
-
-/*
- * All of the file is in its first sector and short enough: its data can live in the item. Not with
- * preallocated space behind it, beside which no inline item may be.
- */
-static bool fits_inline(const struct inode *in)
-{
-	const struct fs *fs = inode_fs(in);
-	struct dirty_chunk *c = dirty_find(&in->dirty->dirty, 0);
-
-	return c != NULL && c->off == 0 && in->size > 0 && in->size < fs->sectorsize &&
-	       in->size <= fs->opt.max_inline && !(in->flags & INODE_PREALLOC) &&
-	       in->size + FILE_EXTENT_INLINE_OFFSET <= tree_max_item_size(fs->env);
-}
-
 /* One piece for each run of chunks, cut at what one extent may hold. */
 static int plan_pieces(struct flush_batch *b, struct flush_job *job)
 {
@@ -132,8 +106,8 @@ static bool gather(struct flush_batch *b, struct inode *in)
 		.in = inode_ref(in),
 		.d = d,
 		.sums = !(in->flags & INODE_NODATASUM),
-		.compress = (uint8_t)wanted_compression(in),
-		.is_inline = fits_inline(in),
+		.compress = (uint8_t)flush_compression(in),
+		.is_inline = flush_fits_inline(in),
 		.size = in->size,
 		.data_rsv = d->data_rsv,
 		.meta_rsv = d->meta_rsv,
@@ -244,6 +218,15 @@ int fs_flush_all(struct fs *fs)
 	}
 	flusher_wait_older(fs);
 	return first;
+}
+
+bool fs_try_again(struct fs *fs, int err, bool *tried)
+{
+	if (err != -ENOSPC || *tried || fs->flusher == NULL)
+		return false;
+	*tried = true;
+	(void)fs_flush_all(fs);		/* told by each inode's wb_error */
+	return true;
 }
 
 enum wb_state { WB_CLEAN, WB_DIRTY, WB_ACTIVE };

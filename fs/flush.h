@@ -71,6 +71,22 @@ void flush_write(struct flush_batch *b);
 /* Compresses the job's inline data if that is wanted and makes them smaller. */
 void flush_pack_inline(struct flush_batch *b, struct flush_job *job);
 
+/* The compression that the inode's data should get. */
+enum compress_type flush_compression(const struct inode *in);
+/*
+ * Is all of the file dirty, in its first sector and short enough to live in an item? Not beside
+ * preallocated space, where no inline item may be.
+ */
+bool flush_fits_inline(const struct inode *in);
+/* Replaces what the file has by an inline item and stores the inode; ram_bytes is its new length. */
+int flush_inline_items(struct txn_handle *tx, struct inode *in, const void *data, uint32_t len,
+		       uint8_t compression, uint32_t ram_bytes);
+/*
+ * Stores the file inline now if that is possible; else it stays dirty, which is 0 too. -ENOSPC: it
+ * stays dirty. in->lock held exclusive, no transaction.
+ */
+int flush_inline_now(struct inode *in);
+
 /* Puts what was written into the trees, gives back what was not needed, ends write-back. */
 void flush_apply(struct flush_batch *b, struct flush_job *job);
 

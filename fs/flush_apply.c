@@ -24,8 +24,11 @@
 
 /* Pieces in one transaction step, and the items that one piece and a step may change. */
 #define STEP_PIECES 64u
-#define ITEMS_PER_PIECE 4u
-#define ITEMS_PER_STEP 3u
+#define ITEMS_PER_PIECE 2u
+#define ITEMS_PER_STEP 4u
+/* Old items that a long piece replaces: they lie together, so many to a changed leaf. */
+#define OLD_ITEMS_PER_LEAF 32u
+#define OLD_LEAVES_MAX 256u
 
 /* Where apply stands with one inode. */
 struct apply {
@@ -153,23 +156,35 @@ static int step_pieces(struct apply *a, struct txn_handle *tx, size_t from, size
 	return err < 0 ? txn_abort(a->b->fs, err) : 0;
 }
 
+/* Items that a step may change, for the reservation. */
+static unsigned step_items(const struct apply *a, size_t pos, size_t n)
+{
+	uint32_t ss = a->b->fs->sectorsize;
+	uint64_t len = 0;
+
+	for (size_t i = pos; i < pos + n; i++)
+		len += a->b->pieces[i].len;
+	len = min_u64(len, a->in->nbytes) / ss / OLD_ITEMS_PER_LEAF;
+	return (unsigned)(n * ITEMS_PER_PIECE + min_u64(len, OLD_LEAVES_MAX)) + ITEMS_PER_STEP;
+}
+
 /*
  * Joins a transaction for some pieces: fewer of them when metadata space is short, and as a last
  * resort what freeing operations may use.
  */
-static int start_step(struct apply *a, struct txn_handle *tx, size_t *n)
+static int start_step(struct apply *a, struct txn_handle *tx, size_t pos, size_t *n)
 {
 	struct fs *fs = a->b->fs;
 	int err;
 
 	for (;;) {
-		err = txn_start(fs, tx, (unsigned)*n * ITEMS_PER_PIECE + ITEMS_PER_STEP, RSV_NORMAL);
+		err = txn_start(fs, tx, step_items(a, pos, *n), RSV_NORMAL);
 		if (err != -ENOSPC || *n <= 1)
 			break;
 		*n = (*n + 3) / 4;
 	}
 	if (err == -ENOSPC)
-		err = txn_start(fs, tx, (unsigned)*n * ITEMS_PER_PIECE + ITEMS_PER_STEP, RSV_FREEING);
+		err = txn_start(fs, tx, step_items(a, pos, *n), RSV_FREEING);
 	return err;
 }
 
@@ -180,7 +195,7 @@ static void apply_pieces(struct apply *a)
 	while (pos < end && a->cut > 0) {
 		struct txn_handle tx;
 		size_t n = min_size(end - pos, STEP_PIECES);
-		int err = start_step(a, &tx, &n);
+		int err = start_step(a, &tx, pos, &n);
 
 		if (err == 0) {
 			err = step_pieces(a, &tx, pos, pos + n);
@@ -221,25 +236,10 @@ static int redirty_inline(struct apply *a)
 	return 0;
 }
 
-static int step_inline(struct apply *a, struct txn_handle *tx)
-{
-	struct flush_job *job = a->job;
-	int err = file_drop_extents(tx, a->in, 0, UINT64_MAX);
-
-	if (err == 0)
-		err = file_insert_inline(tx, a->in, job->inline_data, job->inline_len,
-					 job->inline_compression, (uint32_t)job->size);
-	if (err == 0) {
-		a->in->disk_size = max_u64(a->in->disk_size, job->size);
-		err = inode_store(tx, a->in);
-	}
-	return err < 0 ? txn_abort(a->b->fs, err) : 0;
-}
-
 static void apply_inline(struct apply *a)
 {
 	struct txn_handle tx;
-	size_t n = 1;
+	size_t n = 0;
 	int err;
 
 	if (a->cut == 0)
@@ -247,9 +247,12 @@ static void apply_inline(struct apply *a)
 	if (a->cut < a->job->size) {
 		err = redirty_inline(a);
 	} else {
-		err = start_step(a, &tx, &n);
+		err = start_step(a, &tx, 0, &n);
 		if (err == 0) {
-			err = step_inline(a, &tx);
+			err = flush_inline_items(&tx, a->in, a->job->inline_data, a->job->inline_len,
+						 a->job->inline_compression, (uint32_t)a->job->size);
+			if (err < 0)
+				txn_abort(a->b->fs, err);
 			txn_end(a->b->fs, &tx);
 		}
 	}

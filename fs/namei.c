@@ -164,6 +164,14 @@ static void creation_done(struct creation *c)
 	name_hit_done(&c->prop);
 }
 
+/* Back to the beginning, for another try. */
+static void creation_reset(struct creation *c)
+{
+	creation_done(c);
+	c->in = NULL;
+	name_hit_init(&c->prop);
+}
+
 /* The compression property of a directory goes to the files and directories made in it. */
 static int load_prop(struct creation *c)
 {
@@ -284,11 +292,16 @@ static int create(struct creation *c, uint32_t mode, uint64_t rdev, struct cred 
 		  struct inode **ret_inode)
 {
 	int err = name_check(c->name, &c->len);
+	bool tried = false;
 
 	if (err == 0 && name_is_dots(c->name))
 		err = -EEXIST;
 	if (err == 0)
 		err = create_locked(c, mode, rdev, who);
+	while (fs_try_again(inode_fs(c->dir), err, &tried)) {
+		creation_reset(c);
+		err = create_locked(c, mode, rdev, who);
+	}
 	if (err == 0)
 		err = inode_sync_if_asked(c->dir);
 	if (err < 0)
@@ -408,11 +421,14 @@ int fs_link(struct inode *in, struct inode *dir, const char *name)
 {
 	size_t len;
 	int err = name_check(name, &len);
+	bool tried = false;
 
 	if (err == 0 && name_is_dots(name))
 		err = -EEXIST;
 	if (err == 0)
-		err = link_locked(in, dir, name, len);
+		do
+			err = link_locked(in, dir, name, len);
+		while (fs_try_again(inode_fs(dir), err, &tried));
 	return err < 0 ? err : inode_sync_if_asked(dir);
 }
 

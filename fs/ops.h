@@ -114,6 +114,12 @@ int fs_flush_inode(struct inode *in);
 int fs_fsync(struct inode *in, bool datasync);
 /* Flushes all dirty data of the filesystem (not a commit). */
 int fs_flush_all(struct fs *fs);
+/*
+ * An operation came to `err`, its locks are dropped. True: that was -ENOSPC for the first time, and
+ * dirty data have been written back since, which then take less than was reserved for them: do it
+ * once more. *tried is false at the beginning.
+ */
+bool fs_try_again(struct fs *fs, int err, bool *tried);
 /* SEEK_DATA / SEEK_HOLE; -ENXIO past the end. */
 int64_t fs_seek(struct inode *in, uint64_t off, bool data);
 /* Logical 512-byte blocks for stat, dirty data counted. Lock held. */

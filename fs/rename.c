@@ -526,6 +526,7 @@ int fs_rename(struct inode *from, const char *name, struct inode *to, const char
 {
 	size_t len, newlen;
 	int err = name_check(name, &len);
+	bool tried = false;
 
 	if (err == 0)
 		err = name_check(newname, &newlen);
@@ -539,7 +540,9 @@ int fs_rename(struct inode *from, const char *name, struct inode *to, const char
 		return -EBUSY;
 	if (name_is_dots(newname))
 		return flags & RENAME_NOREPLACE ? -EEXIST : -EBUSY;
-	err = rename_sides(from, name, len, to, newname, newlen, flags);
+	do
+		err = rename_sides(from, name, len, to, newname, newlen, flags);
+	while (fs_try_again(inode_fs(from), err, &tried));
 	if (err == 0)
 		err = inode_sync_if_asked(to);
 	if (err == 0 && from != to)

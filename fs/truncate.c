@@ -21,8 +21,7 @@
 #define STEP_EXTENTS 32u		/* dropped in one transaction step */
 #define ITEMS_PER_EXTENT 2u
 
-/* Drops dirty data from `size` on, those being written too. */
-static void cut_dirty(struct inode *in, uint64_t size)
+void inode_drop_dirty(struct inode *in, uint64_t size)
 {
 	struct fs *fs = inode_fs(in);
 	uint32_t ss = fs->sectorsize;
@@ -180,7 +179,7 @@ static int shrink(struct inode *in, uint64_t size)
 	struct fs *fs = inode_fs(in);
 	int ret = 0;
 
-	cut_dirty(in, size);
+	inode_drop_dirty(in, size);
 	if (size > 0 && size < fs->sectorsize && in->disk_size > size) {
 		ret = file_is_inline(in);
 		if (ret < 0)
@@ -231,7 +230,7 @@ int inode_drop_data(struct inode *in)
 {
 	int err;
 
-	cut_dirty(in, 0);
+	inode_drop_dirty(in, 0);
 	err = shrink_disk(in, 0);
 	if (err == 0)
 		in->size = 0;

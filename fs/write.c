@@ -194,18 +194,32 @@ static int may_write(const struct inode *in)
 
 static int write_once(struct inode *in, uint64_t off, const void *buf, size_t len)
 {
+	bool was_empty, taken;
 	int err;
 
 	write_guard(&in->lock);
+	was_empty = in->size == 0;
 	err = may_write(in);
-	return err < 0 ? err : write_locked(in, off, buf, len);
+	if (err == 0)
+		err = write_locked(in, off, buf, len);
+	taken = err == 0;
+	if (taken)
+		err = flush_inline_now(in);
+	if (err != -ENOSPC || !taken)
+		return err;
+	if (!was_empty)
+		return 0;	/* dirty data as any other */
+	/* A new small file that finds no room says so at once. */
+	inode_drop_dirty(in, 0);
+	in->size = 0;
+	return err;
 }
 
 ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len)
 {
 	struct fs *fs = inode_fs(in);
 	uint64_t end;
-	bool flushed = false;
+	bool tried = false;
 	int err;
 
 	if (len > SSIZE_MAX || add_overflows(off, len, &end) || end > INT64_MAX)
@@ -217,17 +231,11 @@ ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len)
 	flusher_throttle(fs);
 	for (;;) {
 		err = write_once(in, off, buf, len);
-		if (err != -ENOSPC)
+		if (fs_try_again(fs, err, &tried))
+			continue;
+		if (err != -ENOSPC || len <= fs->sectorsize)
 			break;
-		if (!flushed) {
-			/* Dirty data take less once they are stored: packed, inline, or overwritten. */
-			flushed = true;
-			(void)fs_flush_all(fs);
-		} else {
-			if (len <= fs->sectorsize)
-				break;
-			len = (size_t)(align_up(off + len / 2, fs->sectorsize) - off);
-		}
+		len = (size_t)(align_up(off + len / 2, fs->sectorsize) - off);
 	}
 	if (err < 0)
 		return err;

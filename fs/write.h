@@ -18,4 +18,7 @@ int inode_load_sector(struct inode *in, uint64_t off);
  */
 int inode_prepare_growth(struct inode *in);
 
+/* Drops dirty data from `size` on, those under write-back too; the size is the caller's. */
+void inode_drop_dirty(struct inode *in, uint64_t size);
+
 #endif

@@ -209,6 +209,7 @@ int fs_setxattr(struct inode *in, const char *name, const void *value, size_t si
 {
 	struct name_new e = { .name = name, .type = FT_XATTR, .data = value, .data_len = size };
 	int err = check_name(name, &e.name_len);
+	bool tried = false;
 
 	if (err < 0)
 		return err;
@@ -219,7 +220,9 @@ int fs_setxattr(struct inode *in, const char *name, const void *value, size_t si
 	if (sizeof(struct disk_dir_item) + e.name_len + size >
 	    tree_max_item_size(inode_fs(in)->env))
 		return -ENOSPC;
-	err = change(in, name, e.name_len, &e, flags);
+	do
+		err = change(in, name, e.name_len, &e, flags);
+	while (fs_try_again(inode_fs(in), err, &tried));
 	return err < 0 ? err : inode_sync_if_asked(in);
 }
 
