@@ -23,7 +23,7 @@
 #include "io/log.h"
 #include "io/util.h"
 
-static bool writable(const struct step *s, const struct node *n)
+bool node_writable(const struct step *s, const struct node *n)
 {
 	return n->state == NODE_DIRTY && n->generation == s->tx->transid;
 }
@@ -154,7 +154,7 @@ int cow_new_node(struct step *s, uint8_t level, uint64_t hint, struct node **ret
 
 int cow_free_node(struct step *s, struct node *n)
 {
-	dcheck(writable(s, n));
+	dcheck(node_writable(s, n));
 	return release_block(s, n, true);
 }
 
@@ -178,7 +178,7 @@ int cow_node(struct step *s, struct node *parent, uint32_t slot, struct node **n
 	bool last = false;
 	int err;
 
-	if (writable(s, old))
+	if (node_writable(s, old))
 		return 0;
 	if (may_be_shared(s->t, old) &&
 	    !(s->want.share_held && s->want.refs_known && s->want.refs_bytenr == old->bytenr)) {

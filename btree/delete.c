@@ -79,7 +79,7 @@ static int join_inner(struct step *s, struct path *p, uint8_t level)
 	if (n->packed_bytes >= n->block_bytes / 4 || parent->count < 2)
 		return 0;
 	other = path_child(s, parent, left ? slot - 1 : slot + 1);
-	if (other == NULL || other->state != NODE_DIRTY || other->generation != s->tx->transid ||
+	if (other == NULL || !node_writable(s, other) ||
 	    other->packed_bytes + n->packed_bytes - sizeof(struct disk_header) > n->block_bytes)
 		return 0;
 	return left ? join(s, p, other, n, slot) : join(s, p, n, other, slot + 1);
@@ -98,7 +98,7 @@ static int collapse_root(struct step *s, struct path *p)
 		if (p->top == 0 || root->count != 1)
 			return 0;
 		child = path_child(s, root, 0);
-		if (child == NULL || child->state != NODE_DIRTY || child->generation != s->tx->transid)
+		if (child == NULL || !node_writable(s, child))
 			return 0;
 		t->root = (struct tree_root){ .bytenr = child->bytenr,
 					      .generation = child->generation,

@@ -146,9 +146,14 @@ static int put_at(struct step *s, struct path *p, const struct key *key, const v
 	/* Before a split, which puts the keys behind this one into the parent. */
 	if (p->slots[0] == 0)
 		path_fix_low_key(p, 0, key);
-	if (need > node_free_bytes(p->nodes[0]))
-		err = split_leaf(s, p, key, need);
-	if (err == 0)
+	if (need > node_free_bytes(p->nodes[0])) {
+		/* Behind the leaf's end a new leaf is better: ascending inserts go on there. */
+		if (p->slots[0] < p->nodes[0]->count)
+			err = shift_for_room(s, p, key, need);
+		if (err == 0)
+			err = split_leaf(s, p, key, need);
+	}
+	if (err >= 0)
 		err = node_insert_item(p->nodes[0], p->slots[0], key, data, size);
 	if (err < 0)
 		return err;

@@ -73,6 +73,8 @@ struct node *path_child(struct step *s, const struct node *parent, uint32_t slot
 /* `key` is, or is about to be, the first key of nodes[level]: tells the parents. */
 void path_fix_low_key(struct path *p, uint8_t level, const struct key *key);
 
+/* Made by the running transaction, and not frozen. */
+bool node_writable(const struct step *s, const struct node *n);
 /*
  * Makes *n writable; parent NULL: it is the root. -EAGAIN when it must be known whether it is shared.
  */
@@ -83,5 +85,11 @@ int cow_new_node(struct step *s, uint8_t level, uint64_t hint, struct node **ret
 int cow_free_node(struct step *s, struct node *n);
 /* Puts a root above the root, which becomes its only child, under the key `low`. */
 int cow_grow_root(struct step *s, struct path *p, const struct key *low);
+
+/*
+ * Makes room for `need` on-disk bytes at the path's slot, which moves along, by moving items to a
+ * neighbouring leaf. 1: done; 0: it does not help; -ENOMEM.
+ */
+int shift_for_room(struct step *s, struct path *p, const struct key *key, uint32_t need);
 
 #endif
