@@ -74,6 +74,10 @@ void model_done(struct model *m)
 static void node_copy(struct mnode *to, const struct mnode *from)
 {
 	*to = *from;
+	if (!from->live) {
+		*to = (struct mnode){0};
+		return;
+	}
 	to->data = from->data ? xmemdup(from->data, from->size) : NULL;
 	to->entry_cap = from->entry_count;
 	to->entries = xmalloc(from->entry_count * sizeof(*to->entries));
