@@ -2,7 +2,8 @@
 /*
  * btree/cow.c - the copy in copy-on-write, and what it does to references.
  *
- * A node is changed in place only if this transaction made it and no snapshot was taken since. Else
+ * A node is changed in place only if this transaction made it and no snapshot was taken since (the
+ * environment counts snapshots: a node remembers the count at which it was surely unshared). Else
  * its contents move to a new block and the old one loses this tree's reference. When the old block is
  * shared (other trees still point to it) the children get one more parent, and it depends on who made
  * the old block and how its references are noted who is noted as that parent:
@@ -25,12 +26,20 @@
 
 bool node_writable(const struct step *s, const struct node *n)
 {
-	return n->state == NODE_DIRTY && n->generation == s->tx->transid;
+	const struct tree *t = s->t;
+
+	if (n->state != NODE_DIRTY || n->generation != s->tx->transid)
+		return false;
+	if (!t->shareable || n->bytenr == t->root.bytenr)
+		return true;
+	return n->owner == t->id && (n->generation > t->last_snapshot || n->epoch >= t->epoch);
 }
 
+/* Only blocks below a root are ever shared: a snapshot gets a copy of the root. */
 static bool may_be_shared(const struct tree *t, const struct node *n)
 {
-	return t->shareable && (n->generation <= t->last_snapshot || (n->flags & HEADER_RELOC));
+	return t->shareable && n->bytenr != t->root.bytenr &&
+	       (n->generation <= t->last_snapshot || n->owner != t->id || (n->flags & HEADER_RELOC));
 }
 
 /* The reference that a file extent item makes; false if it makes none (inline, hole). */
@@ -53,10 +62,9 @@ static bool file_extent_ref(const struct node *n, uint32_t slot, struct extent_r
 	return true;
 }
 
-/* Adds or drops the references of all that `n` points to: full ones to n itself, or implicit ones. */
-static int change_child_refs(struct step *s, const struct node *n, bool full, bool add)
+int cow_child_refs(struct tree_env *env, struct txn_handle *tx, const struct node *n, bool full,
+		   bool add)
 {
-	struct tree_env *env = s->t->env;
 	int (*change)(struct space *, struct txn_handle *, const struct extent_ref *) =
 		add ? env->ops->inc_ref : env->ops->dec_ref;
 
@@ -77,38 +85,40 @@ static int change_child_refs(struct step *s, const struct node *n, bool full, bo
 		ref.parent = full ? n->bytenr : 0;
 		ref.root = n->owner;
 		ref.count = 1;
-		err = change(env->space, s->tx, &ref);
+		err = change(env->space, tx, &ref);
 		if (err < 0)
 			return err;
 	}
 	return 0;
 }
 
-/* The four cases above. *ret_last: the old block has no reference left but ours. */
-static int move_refs(struct step *s, const struct node *old, const struct node *copy, bool *ret_last)
+/* What is known of the references of a block that is about to be COWed. */
+struct sharing {
+	uint64_t refs, flags;
+};
+
+/* The four cases above. */
+static int move_refs(struct step *s, const struct node *old, const struct node *copy,
+		     const struct sharing *sh)
 {
 	struct tree_env *env = s->t->env;
-	uint64_t refs = 1, flags = 0;
+	struct txn_handle *tx = s->tx;
+	uint64_t refs = sh->refs, flags = sh->flags;
 	int err = 0;
 
-	if (may_be_shared(s->t, old)) {
-		refs = s->want.refs;
-		flags = s->want.refs_flags;
-	}
-	if (refs == 0)
-		return corrupt(s->t->id, old->bytenr, NO_SLOT, "a block in use has no references");
-	*ret_last = refs == 1;
+	if (old->owner == OBJ_TREE_RELOC && !(flags & EXTENT_FLAG_FULL_BACKREF))
+		return corrupt(s->t->id, old->bytenr, NO_SLOT, "a relocated block without full references");
 	if (refs > 1 && old->owner == s->t->id && !(flags & EXTENT_FLAG_FULL_BACKREF)) {
-		err = change_child_refs(s, old, true, true);
+		err = cow_child_refs(env, tx, old, true, true);
 		if (err == 0)
 			err = env->ops->set_block_flags(env->space, s->tx, old->bytenr, old->level,
 							EXTENT_FLAG_FULL_BACKREF);
 	} else if (refs > 1) {
-		err = change_child_refs(s, copy, false, true);
+		err = cow_child_refs(env, tx, copy, false, true);
 	} else if (flags & EXTENT_FLAG_FULL_BACKREF) {
-		err = change_child_refs(s, copy, false, true);
+		err = cow_child_refs(env, tx, copy, false, true);
 		if (err == 0)
-			err = change_child_refs(s, old, true, false);
+			err = cow_child_refs(env, tx, old, true, false);
 	}
 	return err;
 }
@@ -147,9 +157,10 @@ int cow_new_node(struct step *s, uint8_t level, uint64_t hint, struct node **ret
 	err = node_new(bytenr, level, bytes, s->t->id, s->tx->transid, ret_node);
 	if (err < 0)
 		return err;
-	cache_add_dirty(env, *ret_node);
-	s->t->bytes_delta += bytes;
-	return 0;
+	err = cache_add_dirty(env, *ret_node);
+	if (err == 0)
+		s->t->bytes_delta += bytes;
+	return err;
 }
 
 int cow_free_node(struct step *s, struct node *n)
@@ -169,40 +180,71 @@ static void point_to(struct step *s, struct node *parent, uint32_t slot, const s
 	s->t->root_changed = true;
 }
 
+/*
+ * Who else points to the node: asked for if it has to be, and then known until one COW later.
+ */
+static int get_sharing(struct step *s, const struct node *n, struct sharing *ret_sh)
+{
+	struct want *w = &s->want;
+
+	if (!may_be_shared(s->t, n)) {
+		*ret_sh = (struct sharing){ .refs = 1 };
+		return 0;
+	}
+	if (!w->refs_known || w->refs_bytenr != n->bytenr) {
+		w->what = WANT_REFS;
+		w->block.bytenr = n->bytenr;
+		w->block.level = n->level;
+		return -EAGAIN;
+	}
+	w->refs_known = false;
+	if (w->refs == 0)
+		return corrupt(s->t->id, n->bytenr, NO_SLOT, "a block in use has no references");
+	*ret_sh = (struct sharing){ .refs = w->refs, .flags = w->refs_flags };
+	return 0;
+}
+
+/* The node's contents in a new dirty block of the tree `id`; references are the caller's. */
+static int copy_node(struct tree *t, struct txn_handle *tx, uint64_t id, const struct node *old,
+		     struct node **ret_copy)
+{
+	struct tree_env *env = t->env;
+	uint64_t bytenr;
+	int err = env->ops->alloc_block(env->space, tx, id, old->level, old->bytenr, &bytenr);
+
+	if (err == 0)
+		err = node_clone(old, bytenr, id, tx->transid, ret_copy);
+	return err < 0 ? err : cache_add_dirty(env, *ret_copy);
+}
+
 int cow_node(struct step *s, struct node *parent, uint32_t slot, struct node **n)
 {
-	struct tree_env *env = s->t->env;
+	struct tree *t = s->t;
 	struct node *old = *n;
 	struct node *copy;
-	uint64_t bytenr;
-	bool last = false;
+	struct sharing sh = {0};
 	int err;
 
 	if (node_writable(s, old))
 		return 0;
-	if (may_be_shared(s->t, old) &&
-	    !(s->want.share_held && s->want.refs_known && s->want.refs_bytenr == old->bytenr)) {
-		s->want.what = WANT_REFS;
-		s->want.block.bytenr = old->bytenr;
-		s->want.block.level = old->level;
-		return -EAGAIN;
+	err = get_sharing(s, old, &sh);
+	if (err < 0)
+		return err;
+	if (old->state == NODE_DIRTY && old->generation == s->tx->transid && old->owner == t->id &&
+	    sh.refs == 1 && sh.flags == 0) {
+		old->epoch = t->env->epoch;	/* a snapshot shared it, but no more */
+		return 0;
 	}
-	err = env->ops->alloc_block(env->space, s->tx, s->t->id, old->level, old->bytenr, &bytenr);
+	err = copy_node(t, s->tx, t->id, old, &copy);
 	if (err < 0)
 		return err;
-	err = node_clone(old, bytenr, s->t->id, s->tx->transid, &copy);
+	t->bytes_delta += copy->block_bytes;
+	err = move_refs(s, old, copy, &sh);
 	if (err < 0)
 		return err;
-	copy->flags &= ~HEADER_RELOC;
-	cache_add_dirty(env, copy);
-	s->t->bytes_delta += copy->block_bytes;
-	err = move_refs(s, old, copy, &last);
-	if (err < 0)
-		return err;
-	s->want.refs_known = false;	/* an answer is good for one COW */
 	point_to(s, parent, slot, copy);
 	*n = copy;
-	return release_block(s, old, last);
+	return release_block(s, old, sh.refs == 1);
 }
 
 int cow_grow_root(struct step *s, struct path *p, const struct key *low)
@@ -220,9 +262,51 @@ int cow_grow_root(struct step *s, struct path *p, const struct key *low)
 	if (err < 0)
 		return err;
 	cache_recount(s->t->env, root);
+	old->epoch = s->t->env->epoch;	/* as a root it was unshared */
 	p->top++;
 	p->nodes[p->top] = root;
 	p->slots[p->top] = 0;
 	point_to(s, NULL, 0, root);
 	return 0;
+}
+
+struct copy_root_arg {
+	uint64_t id;
+	struct tree_root root;
+};
+
+static int copy_root_step(struct step *s, void *arg)
+{
+	struct tree_env *env = s->t->env;
+	struct copy_root_arg *a = arg;
+	struct node *root, *copy;
+	int err = path_root(s, &root);
+
+	if (err == 0)
+		err = cow_node(s, NULL, 0, &root);
+	if (err == 0)
+		err = copy_node(s->t, s->tx, a->id, root, &copy);
+	if (err == 0)
+		err = cow_child_refs(env, s->tx, copy, false, true);
+	if (err < 0)
+		return err;
+	s->t->epoch = ++env->epoch;
+	if (s->t->last_snapshot < s->tx->transid)
+		s->t->last_snapshot = s->tx->transid;
+	a->root = (struct tree_root){ .bytenr = copy->bytenr, .generation = copy->generation,
+				      .level = copy->level };
+	return 0;
+}
+
+int tree_copy_root(struct txn_handle *tx, struct tree *src, uint64_t id, struct tree_root *ret_root)
+{
+	struct copy_root_arg a = { .id = id };
+	int err;
+
+	/* The children of the root are shared from now on: nobody may be deciding about them. */
+	mutex_guard(&src->env->share_lock);
+	err = tree_change(tx, src, copy_root_step, &a);
+	if (err == 0)
+		*ret_root = a.root;
+	return err;
 }

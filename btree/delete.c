@@ -2,7 +2,7 @@
 /*
  * btree/delete.c - deleting items, and keeping nodes from becoming empty or thin.
  *
- * A leaf that would fall below a third joins a neighbour under the same parent, if both fit in one.
+ * A leaf that would fall below a third joins a neighbour under the same parent if both fit in one.
  * An empty block goes away, up the path; only the last leaf of a tree may be empty. The neighbour is
  * brought into memory and COWed before anything is deleted. Inner nodes join only a neighbour that
  * this transaction has changed anyway: thin inner nodes are legal and rare.
@@ -22,6 +22,23 @@ static uint32_t removed_bytes(const struct node *n, uint32_t slot, uint32_t coun
 	return bytes;
 }
 
+/* The neighbour in that slot of the parent if it has room for `more` bytes, made writable. */
+static int try_neighbour(struct step *s, struct node *parent, uint32_t slot, uint32_t more,
+			 struct node **ret_node)
+{
+	struct node *other = path_child(s, parent, slot);
+	int err;
+
+	if (other == NULL)
+		return -EAGAIN;
+	if (node_free_bytes(other) < more)
+		return 0;
+	err = cow_node(s, parent, slot, &other);
+	if (err == 0)
+		*ret_node = other;
+	return err;
+}
+
 /*
  * The neighbour that the leaf can join when `bytes` are gone from it, made writable; NULL if none.
  * *ret_left: it is the left one.
@@ -32,25 +49,20 @@ static int prepare_neighbour(struct step *s, struct path *p, uint32_t bytes, str
 	struct node *leaf = p->nodes[0];
 	struct node *parent = p->top > 0 ? p->nodes[1] : NULL;
 	uint32_t left_over = leaf->packed_bytes - bytes;
+	uint32_t more = left_over - (uint32_t)sizeof(struct disk_header);
 	uint32_t slot = parent ? p->slots[1] : 0;
-	struct node *other;
-	int err;
+	int err = 0;
 
 	*ret_node = NULL;
-	if (parent == NULL || parent->count < 2 || left_over >= leaf->block_bytes / 3)
+	if (parent == NULL || more == 0 || left_over >= leaf->block_bytes / 3)
 		return 0;
 	*ret_left = slot > 0;
-	slot = slot > 0 ? slot - 1 : slot + 1;
-	other = path_child(s, parent, slot);
-	if (other == NULL)
-		return -EAGAIN;
-	if (other->packed_bytes + left_over - sizeof(struct disk_header) > leaf->block_bytes)
-		return 0;
-	err = cow_node(s, parent, slot, &other);
-	if (err < 0)
+	if (slot > 0)
+		err = try_neighbour(s, parent, slot - 1, more, ret_node);
+	if (err < 0 || *ret_node != NULL || slot + 1 >= parent->count)
 		return err;
-	*ret_node = other;
-	return 0;
+	*ret_left = false;
+	return try_neighbour(s, parent, slot + 1, more, ret_node);
 }
 
 /* Both neighbours at `level` under p->nodes[level + 1]: `right` goes into `left` and away. */

@@ -11,26 +11,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "btree/check.h"
-#include "io/csum.h"
 #include "io/log.h"
 #include "io/util.h"
 
-#define TABLE_BUCKETS_MIN 1024u
+/*
+ * The table has a fixed size, so that no thread but the callers' own is needed: one bucket for each
+ * block of BUCKET_BYTES that the limit allows, as a power of two.
+ */
+#define BUCKET_BYTES 8192u
 #define TABLE_BUCKETS_MAX (1u << 20)
 /* Whole paths of several threads fit, or a step would wait for what another's loading evicts. */
 #define CACHE_BYTES_MIN (8u << 20)
 /* Nodes that one shrink may look at: it never becomes a stall. */
 #define CLOCK_STEPS_MAX 4096u
 
+static unsigned long table_buckets(size_t limit_bytes)
+{
+	unsigned long buckets = 1;
+
+	while (buckets < limit_bytes / BUCKET_BYTES && buckets < TABLE_BUCKETS_MAX)
+		buckets *= 2;
+	return buckets;
+}
+
 int tree_env_new(const struct tree_env_args *args, struct tree_env **ret_env)
 {
 	struct tree_env *env = calloc(1, sizeof(*env));
+	unsigned long buckets;
 
 	if (env == NULL)
 		return -ENOMEM;
-	env->table = cds_lfht_new(TABLE_BUCKETS_MIN, TABLE_BUCKETS_MIN, TABLE_BUCKETS_MAX,
-				  CDS_LFHT_AUTO_RESIZE, NULL);
+	env->limit_bytes = max_size(args->cache_bytes, CACHE_BYTES_MIN);
+	buckets = table_buckets(env->limit_bytes);
+	env->table = cds_lfht_new(buckets, buckets, buckets, 0, NULL);
 	if (env->table == NULL) {
 		free(env);
 		return -ENOMEM;
@@ -40,11 +53,11 @@ int tree_env_new(const struct tree_env_args *args, struct tree_env **ret_env)
 	env->space = args->space;
 	env->transid = args->transid;
 	env->rdonly = args->rdonly;
-	env->limit_bytes = max_size(args->cache_bytes, CACHE_BYTES_MIN);
 	mutex_init(&env->share_lock, RANK_SHARE);
 	mutex_init(&env->lock, RANK_CACHE);
 	TAILQ_INIT(&env->clean);
 	TAILQ_INIT(&env->dirty);
+	TAILQ_INIT(&env->lost);
 	*ret_env = env;
 	return 0;
 }
@@ -97,6 +110,15 @@ void tree_env_set_chunk_uuid(struct tree_env *env, const uint8_t *uuid)
 	env->has_chunk_uuid = true;
 }
 
+void env_note_chunk_uuid(struct tree_env *env, const uint8_t *uuid)
+{
+	if (env->has_chunk_uuid)
+		return;
+	mutex_guard(&env->lock);
+	if (!env->has_chunk_uuid)
+		tree_env_set_chunk_uuid(env, uuid);
+}
+
 const uint8_t *tree_env_chunk_uuid(const struct tree_env *env)
 {
 	return env->chunk_uuid;
@@ -137,10 +159,24 @@ static struct node *lookup(struct tree_env *env, uint64_t bytenr)
 
 static void drop_clean_locked(struct tree_env *env, struct node *n)
 {
+	n->hashed = false;
 	TAILQ_REMOVE(&env->clean, n, link);
 	env->clean_bytes -= n->memory;
-	if (cds_lfht_del(env->table, &n->hash) == 0)
-		node_free_rcu(n);
+	must(cds_lfht_del(env->table, &n->hash) == 0);
+	node_free_rcu(n);
+}
+
+/*
+ * What the parent says against what the node is. A node of ours needs no check of its first key: it
+ * was right when the parent was told, and only changes together with it.
+ */
+static bool is_wanted(const struct node *n, const struct block_want *want)
+{
+	if (n->generation != want->generation || n->level != want->level)
+		return false;
+	if (n->owner != want->owner && !block_owner_fits(want, n->owner))
+		return false;
+	return !want->has_key || n->state == NODE_DIRTY || key_equal(&n->low, &want->key);
 }
 
 struct node *cache_find(struct tree_env *env, const struct block_want *want)
@@ -149,17 +185,14 @@ struct node *cache_find(struct tree_env *env, const struct block_want *want)
 
 	if (n == NULL)
 		return NULL;
-	if (n->generation == want->generation && n->level == want->level) {
+	if (is_wanted(n, want)) {
 		if (!atomic_load_explicit(&n->used, memory_order_relaxed))
 			atomic_store_explicit(&n->used, true, memory_order_relaxed);
 		return n;
 	}
 	mutex_guard(&env->lock);
-	/* Still the one in the table? Somebody else may have dropped it. */
-	if (n->state == NODE_CLEAN && n->hashed && lookup(env, want->bytenr) == n) {
-		n->hashed = false;
+	if (n->state == NODE_CLEAN && n->hashed)
 		drop_clean_locked(env, n);
-	}
 	return NULL;
 }
 
@@ -175,7 +208,6 @@ static void shrink_locked(struct tree_env *env)
 			TAILQ_INSERT_TAIL(&env->clean, n, link);
 			continue;
 		}
-		n->hashed = false;
 		drop_clean_locked(env, n);
 	}
 }
@@ -190,17 +222,30 @@ void tree_env_shrink(struct tree_env *env)
 	rcu_read_end();
 }
 
-static void cache_add_clean(struct tree_env *env, struct node *n)
+int cache_add_clean(struct tree_env *env, struct node *n)
 {
-	struct cds_lfht_node *h;
+	uint64_t bytenr = n->bytenr, owner = n->owner;
+	struct node *there;
+	bool twice = false;
 
-	rcu_read_begin();
-	mutex_lock(&env->lock);
 	n->state = NODE_CLEAN;
 	n->used = true;
-	h = cds_lfht_add_unique(env->table, hash_of(n->bytenr), match_bytenr, &n->bytenr, &n->hash);
-	if (h == &n->hash) {
+	if (n->count > 0)
+		n->low = *node_key(n, 0);
+	rcu_read_begin();
+	mutex_lock(&env->lock);
+	there = lookup(env, bytenr);
+	if (there != NULL && there->generation != n->generation) {
+		/* Clean: a reader brought it back after the block had been freed. */
+		twice = there->state != NODE_CLEAN;
+		if (!twice) {
+			drop_clean_locked(env, there);
+			there = NULL;
+		}
+	}
+	if (there == NULL) {
 		n->hashed = true;
+		cds_lfht_add(env->table, hash_of(bytenr), &n->hash);
 		TAILQ_INSERT_TAIL(&env->clean, n, link);
 		env->clean_bytes += n->memory;
 		shrink_locked(env);
@@ -209,49 +254,88 @@ static void cache_add_clean(struct tree_env *env, struct node *n)
 	}
 	mutex_unlock(&env->lock);
 	rcu_read_end();
+	return twice ? corrupt(owner, bytenr, NO_SLOT, "a block that is in use was free space") : 0;
 }
 
-void cache_add_dirty(struct tree_env *env, struct node *n)
+int cache_add_dirty(struct tree_env *env, struct node *n)
 {
-	struct cds_lfht_node *h;
+	struct node *there;
 
 	mutex_guard(&env->lock);
+	there = lookup(env, n->bytenr);
+	if (there != NULL && there->state != NODE_CLEAN) {
+		int err = corrupt(n->owner, n->bytenr, NO_SLOT, "a block that is in use was free space");
+
+		node_free(n);
+		return err;
+	}
+	if (there != NULL)
+		drop_clean_locked(env, there);
 	n->state = NODE_DIRTY;
 	n->used = true;
 	n->hashed = true;
-	h = cds_lfht_add_replace(env->table, hash_of(n->bytenr), match_bytenr, &n->bytenr, &n->hash);
-	if (h != NULL) {
-		struct node *old = container_of(h, struct node, hash);
-
-		/* A stale copy that a reader brought back after the block had been freed. */
-		must(old->state == NODE_CLEAN);
-		old->hashed = false;
-		TAILQ_REMOVE(&env->clean, old, link);
-		env->clean_bytes -= old->memory;
-		node_free_rcu(old);
-	}
+	n->epoch = env->epoch;
+	cds_lfht_add(env->table, hash_of(n->bytenr), &n->hash);
 	TAILQ_INSERT_TAIL(&env->dirty, n, link);
 	n->counted = n->memory;
 	env->dirty_bytes += n->counted;
+	return 0;
+}
+
+static void drop_locked(struct tree_env *env, struct node *n)
+{
+	if (!n->hashed)
+		return;
+	if (n->state == NODE_CLEAN) {
+		drop_clean_locked(env, n);
+		return;
+	}
+	n->hashed = false;
+	must(cds_lfht_del(env->table, &n->hash) == 0);
+	/* A frozen one is freed by its struct frozen, after it was written. */
+	if (n->state == NODE_FROZEN)
+		return;
+	if (n->state == NODE_DIRTY) {
+		TAILQ_REMOVE(&env->dirty, n, link);
+		env->dirty_bytes -= n->counted;
+	} else {
+		TAILQ_REMOVE(&env->lost, n, link);
+	}
+	node_free_rcu(n);
 }
 
 void cache_drop(struct tree_env *env, struct node *n)
 {
 	mutex_guard(&env->lock);
-	if (!n->hashed)
-		return;
-	n->hashed = false;
-	if (n->state == NODE_CLEAN) {
-		drop_clean_locked(env, n);
-		return;
-	}
-	cds_lfht_del(env->table, &n->hash);
-	if (n->state == NODE_DIRTY) {
-		TAILQ_REMOVE(&env->dirty, n, link);
-		env->dirty_bytes -= n->counted;
+	drop_locked(env, n);
+}
+
+void cache_drop_block(struct tree_env *env, uint64_t bytenr, uint64_t generation)
+{
+	struct node *n;
+
+	rcu_read_begin();
+	mutex_lock(&env->lock);
+	n = lookup(env, bytenr);
+	if (n != NULL && n->generation == generation)
+		drop_locked(env, n);
+	mutex_unlock(&env->lock);
+	rcu_read_end();
+}
+
+void cache_thaw(struct tree_env *env, struct node *n, bool written)
+{
+	mutex_assert_held(&env->lock);
+	if (!n->hashed) {
 		node_free_rcu(n);
+	} else if (written) {
+		n->state = NODE_CLEAN;
+		TAILQ_INSERT_TAIL(&env->clean, n, link);
+		env->clean_bytes += n->memory;
+	} else {
+		n->state = NODE_LOST;
+		TAILQ_INSERT_TAIL(&env->lost, n, link);
 	}
-	/* A frozen one is freed by its struct frozen, after it was written. */
 }
 
 void cache_recount(struct tree_env *env, struct node *n)
@@ -260,88 +344,6 @@ void cache_recount(struct tree_env *env, struct node *n)
 		return;
 	env->dirty_bytes += n->memory - n->counted;
 	n->counted = n->memory;
-}
-
-/* --- loading ------------------------------------------------------------------------------------- */
-
-struct verify_arg {
-	struct tree_env *env;
-	const struct block_want *want;
-};
-
-/* Judges one copy by what can be known without decoding it. */
-static int verify_block(const void *buf, size_t len, void *arg)
-{
-	const struct verify_arg *v = arg;
-	const struct block_want *w = v->want;
-	const struct volume_params *p = &v->env->vol->params;
-	const struct disk_header *h = buf;
-	uint8_t sum[CSUM_MAX_BYTES];
-
-	csum_block(p->csum_type, (const uint8_t *)buf + CSUM_MAX_BYTES, len - CSUM_MAX_BYTES, sum);
-	if (memcmp(sum, h->csum, csum_size(p->csum_type)) != 0)
-		return corrupt(w->owner, w->bytenr, NO_SLOT, "bad checksum");
-	if (memcmp(h->fsid, p->metadata_uuid, UUID_BYTES) != 0)
-		return corrupt(w->owner, w->bytenr, NO_SLOT, "block of another filesystem");
-	if (disk_header_bytenr(h) != w->bytenr)
-		return corrupt(w->owner, w->bytenr, NO_SLOT, "block says it is at %llu",
-			       (unsigned long long)disk_header_bytenr(h));
-	if (disk_header_generation(h) != w->generation)
-		return corrupt(w->owner, w->bytenr, NO_SLOT, "generation %llu, its parent says %llu",
-			       (unsigned long long)disk_header_generation(h),
-			       (unsigned long long)w->generation);
-	if (disk_header_level(h) != w->level)
-		return corrupt(w->owner, w->bytenr, NO_SLOT, "level %u, its parent says %u",
-			       disk_header_level(h), w->level);
-	return 0;
-}
-
-static int check_place(const struct block_want *w, const struct node *n)
-{
-	bool is_subvol = n->owner == OBJ_FS_TREE ||
-			 (n->owner >= OBJ_FIRST_FREE && n->owner <= OBJ_LAST_FREE);
-
-	if (w->shareable ? !is_subvol && n->owner != w->owner : n->owner != w->owner)
-		return corrupt(w->owner, w->bytenr, NO_SLOT, "block belongs to tree %llu",
-			       (unsigned long long)n->owner);
-	if (w->has_key && (n->count == 0 || !key_equal(node_key(n, 0), &w->key)))
-		return corrupt(w->owner, w->bytenr, 0, "first key is not its parent's (" KEY_FMT ")",
-			       KEY_ARGS(&w->key));
-	return 0;
-}
-
-int cache_load(struct tree_env *env, const struct block_want *want)
-{
-	uint32_t bytes = tree_env_block_size(env, want->level);
-	scoped(freep) uint8_t *buf = NULL;
-	struct verify_arg arg = { .env = env, .want = want };
-	struct node *n;
-	int err;
-
-	if (!is_aligned(want->bytenr, env->vol->params.sectorsize))
-		return corrupt(want->owner, want->bytenr, NO_SLOT, "block address is not aligned");
-	buf = aligned_alloc(4096, bytes);
-	if (buf == NULL)
-		return -ENOMEM;
-	err = volume_read_verified(env->vol, want->bytenr, bytes, buf, verify_block, &arg);
-	if (err == -ENOENT)
-		return corrupt(want->owner, want->bytenr, NO_SLOT, "block address is in no chunk");
-	if (err < 0)
-		return err;
-	err = node_decode(buf, bytes, &n);
-	if (err < 0)
-		return err;
-	err = check_place(want, n);
-	if (err == 0)
-		err = check_node(env, n);
-	if (err < 0) {
-		node_free(n);
-		return err;
-	}
-	if (!env->has_chunk_uuid)
-		tree_env_set_chunk_uuid(env, ((const struct disk_header *)buf)->chunk_tree_uuid);
-	cache_add_clean(env, n);
-	return 0;
 }
 
 uint64_t tree_env_dirty_bytes(const struct tree_env *env)

@@ -23,6 +23,7 @@ struct frozen {
 	struct tree_env *env;
 	struct node **nodes;
 	size_t count;
+	bool written;
 };
 
 int tree_env_freeze(struct tree_env *env, uint64_t next_transid, struct frozen **ret_frozen)
@@ -45,6 +46,8 @@ int tree_env_freeze(struct tree_env *env, uint64_t next_transid, struct frozen *
 	while ((n = TAILQ_FIRST(&env->dirty)) != NULL) {
 		TAILQ_REMOVE(&env->dirty, n, link);
 		n->state = NODE_FROZEN;
+		if (n->count > 0)
+			n->low = *node_key(n, 0);
 		f->nodes[f->count++] = n;
 	}
 	env->dirty_bytes = 0;
@@ -64,7 +67,6 @@ static int by_bytenr(const void *a, const void *b)
 static int encode(struct tree_env *env, const struct node *n, uint8_t *buf)
 {
 	const struct volume_params *p = &env->vol->params;
-	struct disk_header *h = (void *)buf;
 	int err = check_node(env, n);
 
 	if (err < 0) {
@@ -73,8 +75,7 @@ static int encode(struct tree_env *env, const struct node *n, uint8_t *buf)
 		return err;
 	}
 	node_encode(n, p->metadata_uuid, env->chunk_uuid, buf);
-	memset(h->csum, 0, sizeof(h->csum));
-	csum_block(p->csum_type, buf + CSUM_MAX_BYTES, n->block_bytes - CSUM_MAX_BYTES, h->csum);
+	csum_header_set(p->csum_type, buf, n->block_bytes);
 	return 0;
 }
 
@@ -103,6 +104,7 @@ int frozen_write(struct frozen *f)
 		if (err < 0)
 			return err;
 	}
+	f->written = true;
 	return 0;
 }
 
@@ -114,17 +116,8 @@ void frozen_free(struct frozen *f)
 		return;
 	env = f->env;
 	mutex_lock(&env->lock);
-	for (size_t i = 0; i < f->count; i++) {
-		struct node *n = f->nodes[i];
-
-		if (!n->hashed) {
-			node_free_rcu(n);
-			continue;
-		}
-		n->state = NODE_CLEAN;
-		TAILQ_INSERT_TAIL(&env->clean, n, link);
-		env->clean_bytes += n->memory;
-	}
+	for (size_t i = 0; i < f->count; i++)
+		cache_thaw(env, f->nodes[i], f->written);
 	mutex_unlock(&env->lock);
 	free(f->nodes);
 	free(f);

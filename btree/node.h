@@ -10,10 +10,12 @@
  *   N1  keys ascend strictly along slots[0 .. count);
  *   N2  packed_bytes is what the contents need on disk, never more than the block has;
  *   N3  in a leaf, every entry's data lie inside heap[0 .. heap_used);
- *   N4  only a node in state DIRTY is changed, and its generation is the running transaction's.
+ *   N4  only a node in state DIRTY is changed, and its generation is the running transaction's;
+ *   N5  `low` is the first key of a node that is not DIRTY.
  *
- * States: CLEAN (as on disk) , DIRTY (of the running transaction), FROZEN (being written). A new or
- * COWed node is DIRTY; node_freeze makes it FROZEN; when its superblock is out it is CLEAN.
+ * States: CLEAN (as on disk), DIRTY (of the running transaction), FROZEN (being written), LOST (should
+ * have been written, but was not). A new or COWed node is DIRTY; tree_env_freeze() makes it FROZEN;
+ * when its commit has ended it is CLEAN, or LOST if the writing failed.
  *
  * Locking: the lock of the tree covers the contents; the cache's lock the state. A node is freed
  * through RCU, so a pointer found in the cache is good until the read section ends.
@@ -32,7 +34,7 @@
 
 #include <urcu/rculfhash.h>
 
-enum node_state { NODE_CLEAN, NODE_DIRTY, NODE_FROZEN };
+enum node_state { NODE_CLEAN, NODE_DIRTY, NODE_FROZEN, NODE_LOST };
 
 struct node_entry {
 	struct key key;
@@ -56,6 +58,8 @@ struct node {
 	uint64_t generation;
 	uint64_t owner;
 	uint64_t flags;			/* HEADER_* without the backref revision */
+	uint64_t epoch;			/* env's, when the node was last known to be unshared */
+	struct key low;
 	enum node_state state;
 	uint8_t level;
 	bool hashed;			/* in the cache */
@@ -79,6 +83,11 @@ int node_new(uint64_t bytenr, uint8_t level, uint32_t block_bytes, uint64_t owne
 int node_clone(const struct node *n, uint64_t bytenr, uint64_t owner, uint64_t generation,
 	       struct node **ret_node);
 void node_free(struct node *n);		/* at once; NULL is a no-op */
+
+static inline void node_freep(struct node **n)
+{
+	node_free(*n);
+}
 
 static inline const struct node_entry *node_at(const struct node *n, uint32_t slot)
 {

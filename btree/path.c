@@ -102,7 +102,7 @@ static struct node *find_or_want(struct step *s, const struct block_want *w)
 
 static struct node *root_node(struct step *s)
 {
-	struct tree *t = s->t;
+	const struct tree *t = s->t;
 	struct block_want w = {
 		.bytenr = t->root.bytenr,
 		.generation = t->root.generation,
@@ -114,18 +114,34 @@ static struct node *root_node(struct step *s)
 	return find_or_want(s, &w);
 }
 
-struct node *path_child(struct step *s, const struct node *parent, uint32_t slot)
+int path_root(struct step *s, struct node **ret_root)
+{
+	struct node *n = root_node(s);
+
+	if (n == NULL)
+		return -EAGAIN;
+	*ret_root = n;
+	return 0;
+}
+
+struct block_want path_want(const struct tree *t, const struct node *parent, uint32_t slot)
 {
 	const struct node_entry *e = node_at(parent, slot);
-	struct block_want w = {
+
+	return (struct block_want){
 		.bytenr = e->child.bytenr,
 		.generation = e->child.generation,
 		.level = (uint8_t)(parent->level - 1),
-		.owner = s->t->id,
-		.shareable = s->t->shareable,
+		.owner = t->id,
+		.shareable = t->shareable,
 		.has_key = true,
 		.key = e->key,
 	};
+}
+
+struct node *path_child(struct step *s, const struct node *parent, uint32_t slot)
+{
+	struct block_want w = path_want(s->t, parent, slot);
 
 	return find_or_want(s, &w);
 }
@@ -204,11 +220,15 @@ void path_fix_low_key(struct path *p, uint8_t level, const struct key *key)
 
 /* --- for changes --------------------------------------------------------------------------------- */
 
-/* Splits the inner node of the path at `level` in two; the path goes on in the half with the key. */
+/*
+ * Splits the inner node of the path at `level` in two; the path goes on in the part with the key.
+ * A key behind all others leaves the left part nearly full: more of its kind are likely to follow.
+ */
 static int split_inner(struct step *s, struct path *p, uint8_t level, const struct key *key)
 {
 	struct node *n = p->nodes[level];
-	uint32_t half = n->count / 2;
+	bool last = child_slot(n, key) == n->count - 1;
+	uint32_t half = last ? n->count - 1 : n->count / 2;
 	struct node *right;
 	int err;
 

@@ -19,6 +19,7 @@ static int tree_alloc(struct tree_env *env, uint64_t id, bool shareable, struct 
 	t->env = env;
 	t->id = id;
 	t->shareable = shareable;
+	t->epoch = env->epoch;
 	rwlock_init(&t->lock, RANK_TREE);
 	*ret_tree = t;
 	return 0;
@@ -76,6 +77,7 @@ void tree_close(struct tree *t)
 {
 	if (t == NULL)
 		return;
+	drop_walk_free(t->drop);
 	rwlock_done(&t->lock);
 	free(t);
 }

@@ -80,6 +80,14 @@ void tree_set_last_snapshot(struct tree *t, uint64_t generation);
 /* True if the root block was replaced since the last call (the commit stores the root item then). */
 bool tree_take_root_changed(struct tree *t);
 /*
+ * Snapshot: COWs the root block of `src` if it is older than this transaction, then copies it into a
+ * new block, the root of the new tree `id`, which references all that src's root points to. From then
+ * on src's last_snapshot is the transaction's number; the caller stores it in both root items and
+ * gives it to tree_open() for the new tree. Whoever changes src meanwhile is shut out by the caller.
+ */
+int tree_copy_root(struct txn_handle *tx, struct tree *src, uint64_t id, struct tree_root *ret_root);
+
+/*
  * An item copied out. Reusable: the buffer grows as needed and small items need no heap.
  * item_init before the first use, item_done after the last; scoped(item_done) works.
  */
@@ -171,6 +179,18 @@ uint64_t tree_env_dirty_bytes(const struct tree_env *env);
 uint64_t tree_env_cache_bytes(const struct tree_env *env);
 /* Frees clean nodes down to the limit; called by whoever has time. Cheap when below. */
 void tree_env_shrink(struct tree_env *env);
+
+/*
+ * Drops a subvolume tree that nobody uses any more, a step at a time: blocks that only it references
+ * are freed, with the references of what they point to; blocks that others share lose its reference,
+ * and what it made of them gets full backrefs. Visits about `budget` blocks, the more of them freed
+ * the more delayed references. 1: more to do, and *progress and *progress_level (key {0,0,0} at the
+ * beginning) say what a root item must hold (drop_progress, drop_level) so that it can go on after a
+ * crash; while the tree stays open it goes on by itself. 0: all is gone, the root block too.
+ * -EIO, -EUCLEAN, -ENOMEM, or what the references give: abort the transaction.
+ */
+int tree_drop_step(struct txn_handle *tx, struct tree *t, struct key *progress,
+		   uint8_t *progress_level, unsigned budget);
 
 /* Prints the tree's blocks, for gdb and the test failure hook. */
 void tree_dump(struct tree *t, int fd);
