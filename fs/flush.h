@@ -22,6 +22,7 @@
 /* What becomes one file extent. */
 struct piece {
 	unsigned job;		/* index in the batch */
+	unsigned room;		/* pieces of one allocation may be joined */
 	int err;		/* 0, or why it has not been written */
 	uint8_t compression;
 	bool placed;

@@ -153,9 +153,10 @@ void flush_pack_inline(struct flush_batch *b, struct flush_job *job)
 
 /* --- placing ------------------------------------------------------------------------------------- */
 
-/* Space that was allocated and is not given to a piece yet. */
+/* Space that was allocated and is not given to a piece yet; each lies in one block group. */
 struct room {
 	uint64_t bytenr, len;
+	unsigned number;
 };
 
 /* Gives the rest back and reserves it anew, since an allocation uses reservation up. */
@@ -187,6 +188,7 @@ static int room_alloc(struct flush_batch *b, const struct flush_job *job, uint64
 	}
 	if (err < 0)
 		return err;
+	r->number++;
 	b->data_rsv -= r->len;
 	extent_cache_forget(b->fs, r->bytenr, r->len);
 	return 0;
@@ -207,6 +209,31 @@ static void piece_unpack(struct piece *p)
 	p->packed = NULL;
 	p->compression = COMPRESS_NONE;
 	p->disk_len = p->len;
+}
+
+/* Does the piece continue the last one of the same file, so that both make one extent? */
+static bool piece_continues(const struct flush_batch *out, const struct piece *p)
+{
+	const struct piece *last;
+
+	if (out->piece_count == 0 || !p->placed || p->packed != NULL)
+		return false;
+	last = &out->pieces[out->piece_count - 1];
+	return last->job == p->job && last->room == p->room && last->placed && last->packed == NULL &&
+	       last->file_off + last->len == p->file_off && last->bytenr + last->len == p->bytenr &&
+	       last->len + p->len <= EXTENT_MAX_BYTES;
+}
+
+static int piece_append(struct flush_batch *out, const struct piece *p)
+{
+	struct piece *last;
+
+	if (!piece_continues(out, p))
+		return batch_add_piece(out, p);
+	last = &out->pieces[out->piece_count - 1];
+	last->len += p->len;
+	last->disk_len += p->len;
+	return 0;
 }
 
 /*
@@ -238,7 +265,8 @@ static void place_piece(struct flush_batch *b, struct piece p, uint64_t left, st
 		if (part.placed && !whole)
 			part.len = part.disk_len = min_u64(p.len, r->len);
 		part.bytenr = r->bytenr;
-		if (batch_add_piece(out, &part) < 0) {
+		part.room = r->number;
+		if (piece_append(out, &part) < 0) {
 			piece_fail(b, &part, -ENOMEM);
 			free(part.packed);
 			return;
