@@ -92,6 +92,11 @@ int chunk_make(struct space *sp, struct txn_handle *tx, uint64_t use, uint64_t k
  * *ret_changed becomes true if there were any. Any error: abort.
  */
 int chunks_remove_empty(struct space *sp, struct txn_handle *tx, bool *ret_changed);
+/*
+ * Commit, when references have been run: decides which metadata groups shall run empty, and moves old
+ * blocks out of them (see chunk_drain.c); *ret_changed becomes true if any was moved. Any error: abort.
+ */
+int chunks_drain_sparse(struct space *sp, struct txn_handle *tx, bool *ret_changed);
 /* The superblock of `transid` is out: the dev extents of chunks removed up to it are holes. */
 int chunks_commit_done(struct space *sp, uint64_t transid);
 /* bytes_used of all devices into the volume, for the superblocks. */

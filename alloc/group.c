@@ -362,6 +362,13 @@ void group_give_back_locked(struct group *g, uint64_t start, uint64_t len)
 	group_figures_put(g);
 }
 
+void groups_rewind_blocks(struct group_set *gs)
+{
+	mutex_guard(&gs->lock);
+	for (unsigned i = 0; i < POOL_COUNT; i++)
+		gs->pools[i].block_cursor = (struct cursor_pos){0};
+}
+
 static void mark_dirty(struct group_set *gs, struct group *g)
 {
 	if (!g->dirty)

@@ -52,6 +52,7 @@ struct group {
 	enum group_state state;
 	bool dirty;			/* its item must be written */
 	bool leaving;
+	bool draining;			/* nearly empty: tree blocks go elsewhere if they can */
 	bool loading;			/* a thread reads its free space */
 	struct free_space free;
 	struct pin_set pins[PIN_SETS];
@@ -163,6 +164,12 @@ int groups_load_blocks(struct space *sp, uint64_t use, uint64_t bytes);
 /* The commit begins, or ends, to change the trees of space; the calling thread is the commit. */
 void groups_commit_begin(struct group_set *gs);
 void groups_commit_end(struct group_set *gs);
+
+/*
+ * Tree blocks of the next transaction begin in a new cluster, the lowest one: so upper groups run
+ * empty when there is room below.
+ */
+void groups_rewind_blocks(struct group_set *gs);
 
 /* What is pinned for transactions up to transid is free again. discard: told to the device before. */
 void groups_unpin(struct space *sp, uint64_t transid, bool discard);

@@ -19,7 +19,7 @@ struct free_query policy_query(const struct alloc_want *w)
 
 bool policy_group_fits(const struct group *g, const struct pool *pool, const struct alloc_want *w)
 {
-	return g->pool == pool && (g->flags & w->use) && group_open_locked(g);
+	return g->pool == pool && (g->flags & w->use) && group_open_locked(g) && !g->draining;
 }
 
 struct group *policy_unloaded(struct group_set *gs, const struct pool *pool,

@@ -5,13 +5,15 @@
  * For data the place sought is, in this order: right behind the file's last extent; the next hole that
  * holds the wish, upwards from there and round its group; the tightest such hole of the other groups,
  * nearest group above first; the longest piece that is left. A file without an extent begins behind
- * its directory's last one. Tree blocks come from a cluster near the block they replace.
+ * its directory's last one. Tree blocks come from a cluster near the block they replace, unless that
+ * lies in a group so empty that it could be given back: then from the lowest cluster.
  */
 #include "alloc/policy.h"
 
 #include "io/util.h"
 
 #define BLOCK_CLUSTER_BYTES (256u << 10)
+#define SPARSE_PART 8u			/* used less than this part: sparse */
 
 static struct owner_slot *owner_slot(struct pool *pool, uint64_t owner)
 {
@@ -111,13 +113,15 @@ static enum policy_answer find_block(struct group_set *gs, struct pool *pool,
 				     const struct alloc_want *w, struct alloc_place *ret_place)
 {
 	struct cursor_pos *c = &pool->block_cursor;
+	const struct group *home = group_find_locked(gs, w->near);
+	uint64_t target = home != NULL && home->used >= home->len / SPARSE_PART ? w->near : 0;
 
 	if (!w->spare_blocks && policy_from_cursor(gs, pool, w, c, ret_place)) {
 		c->pos = ret_place->start + ret_place->len;
 		return POLICY_FOUND;
 	}
-	if (!find_near(gs, pool, w, BLOCK_CLUSTER_BYTES, w->near, ret_place) &&
-	    !find_near(gs, pool, w, 0, w->near, ret_place))
+	if (!find_near(gs, pool, w, BLOCK_CLUSTER_BYTES, target, ret_place) &&
+	    !find_near(gs, pool, w, 0, target, ret_place))
 		return POLICY_NONE;
 	if (!w->spare_blocks)
 		policy_set_cursor(c, ret_place);

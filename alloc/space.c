@@ -157,6 +157,8 @@ int space_commit_run(struct space *sp, struct txn_handle *tx, bool *ret_more)
 	reserve_sample(sp);
 	err = refs_run(sp, tx, &changed);
 	if (err == 0)
+		err = chunks_drain_sparse(sp, tx, &removed);
+	if (err == 0)
 		err = chunks_remove_empty(sp, tx, &removed);
 	if (err < 0) {
 		groups_commit_end(sp->groups);
@@ -170,6 +172,7 @@ int space_commit_freeze(struct space *sp, uint64_t transid)
 {
 	(void)transid;			/* what it freed was pinned under its number all along */
 	chunks_publish_devices(sp);
+	groups_rewind_blocks(sp->groups);
 	groups_commit_end(sp->groups);
 	return 0;
 }

@@ -53,6 +53,11 @@ struct space_hooks {
 	/* Marks the running transaction as failed with `err` (< 0). */
 	void (*abort)(void *ctx, int err);
 	void *ctx;
+	/*
+	 * space_touch() on the tree of this id, so that a block moves out of a nearly empty group; inside
+	 * the commit. -ENOENT: no such tree is in use. NULL: such blocks stay where they are.
+	 */
+	int (*touch)(void *ctx, struct txn_handle *tx, uint64_t root, const struct key *key);
 };
 
 struct space_args {
@@ -152,6 +157,9 @@ int space_commit_done(struct space *sp, uint64_t transid);
 uint64_t space_pending_refs(struct space *sp);
 /* Writes bytes_used, the device item and sys_chunk_array into the superblock that is being prepared. */
 void space_fill_super(struct space *sp, struct disk_super *super);
+
+/* Has the tree COW the path to the item at or after the key; no item changes. */
+int space_touch(struct txn_handle *tx, struct tree *t, const struct key *key);
 
 /* --- chunks ------------------------------------------------------------------------------------ */
 

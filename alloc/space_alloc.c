@@ -20,6 +20,33 @@
  * Tree blocks.
  */
 
+/* Groups that were to run empty are needed after all; whether there were any. */
+static bool stop_draining(struct group_set *gs, const struct pool *pool)
+{
+	struct group *g;
+	bool any = false;
+
+	RB_FOREACH(g, group_tree, &gs->tree) {
+		any |= g->pool == pool && g->draining;
+		g->draining &= g->pool != pool;
+	}
+	return any;
+}
+
+static enum policy_answer find_block(struct group_set *gs, struct pool *pool, struct alloc_want *w,
+				     struct alloc_place *ret_place)
+{
+	enum policy_answer answer;
+
+	w->spare_blocks = w->want < gs->block;
+	answer = gs->policy->find(gs, pool, w, ret_place);
+	if (answer == POLICY_NONE && w->spare_blocks) {
+		w->spare_blocks = false;
+		answer = gs->policy->find(gs, pool, w, ret_place);
+	}
+	return answer;
+}
+
 int space_alloc_block_addr(struct space *sp, struct txn_handle *tx, uint64_t len, uint64_t align,
 			   uint64_t hint, bool system, uint64_t *ret_bytenr)
 {
@@ -31,7 +58,6 @@ int space_alloc_block_addr(struct space *sp, struct txn_handle *tx, uint64_t len
 		.want = len,
 		.align = max_u64(len, align),
 		.near = hint,
-		.spare_blocks = len < gs->block,
 	};
 	struct alloc_place place;
 	enum policy_answer answer;
@@ -40,11 +66,9 @@ int space_alloc_block_addr(struct space *sp, struct txn_handle *tx, uint64_t len
 	if (fault_point("space.alloc_block"))
 		return -ENOSPC;
 	mutex_guard(&gs->lock);
-	answer = gs->policy->find(gs, pool, &w, &place);
-	if (answer == POLICY_NONE && w.spare_blocks) {
-		w.spare_blocks = false;
-		answer = gs->policy->find(gs, pool, &w, &place);
-	}
+	answer = find_block(gs, pool, &w, &place);
+	if (answer == POLICY_NONE && stop_draining(gs, pool))
+		answer = find_block(gs, pool, &w, &place);
 	if (answer != POLICY_FOUND)
 		return -ENOSPC;
 	err = group_take_locked(place.group, place.start, len);

@@ -20,6 +20,7 @@
 
 #include "fs/commit.h"
 #include "fs/ops.h"
+#include "fs/subvol.h"
 #include "io/locks.h"
 #include "io/log.h"
 #include "io/rcu.h"
@@ -176,6 +177,21 @@ static int hook_commit(void *ctx)
 	return txn_commit(ctx);
 }
 
+static int hook_touch(void *ctx, struct txn_handle *tx, uint64_t root, const struct key *key)
+{
+	struct fs *fs = ctx;
+	struct subvol *sv;
+	int err;
+
+	for (unsigned i = 0; i < fs->root_count; i++)
+		if (fs->roots[i].key.objectid == root)
+			return space_touch(tx, fs->roots[i].tree, key);
+	if (root != OBJ_FS_TREE && (root < OBJ_FIRST_FREE || root > OBJ_LAST_FREE))
+		return -ENOENT;
+	err = subvol_get(fs, root, &sv);
+	return err < 0 ? err : space_touch(tx, sv->tree, key);
+}
+
 static void hook_abort(void *ctx, int err)
 {
 	txn_abort(ctx, err);
@@ -187,6 +203,7 @@ struct space_hooks txn_space_hooks(struct fs *fs)
 		.join = hook_join,
 		.leave = hook_leave,
 		.commit = hook_commit,
+		.touch = hook_touch,
 		.abort = hook_abort,
 		.ctx = fs,
 	};

@@ -34,6 +34,13 @@ static int hook_commit(void *ctx)
 	return engine_commit(ctx);
 }
 
+static int hook_touch(void *ctx, struct txn_handle *tx, uint64_t root, const struct key *key)
+{
+	struct engine *e = ctx;
+
+	return root == OBJ_FS_TREE ? space_touch(tx, e->items, key) : -ENOENT;
+}
+
 static void hook_abort(void *ctx, int err)
 {
 	(void)ctx;
@@ -68,7 +75,14 @@ static struct space_args space_args_of(struct engine *e, const struct engine_arg
 		.vol = e->vol,
 		.env = e->env,
 		.trees = &e->trees,
-		.hooks = {hook_join, hook_leave, hook_commit, hook_abort, e},
+		.hooks = {
+			.join = hook_join,
+			.leave = hook_leave,
+			.commit = hook_commit,
+			.touch = hook_touch,
+			.abort = hook_abort,
+			.ctx = e,
+		},
 		.policy = a->policy,
 		.mixed = a->mixed,
 		.skinny = true,
