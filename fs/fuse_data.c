@@ -127,7 +127,7 @@ void front_read(fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t off,
 }
 
 /* What a write by somebody without privileges takes from the file, if the kernel left that to us. */
-static int drop_privileges(struct inode *in)
+static int drop_privileges(struct front *f, fuse_ino_t nodeid, struct inode *in)
 {
 	static const struct attr_change kill = {.valid = ATTR_CH_KILL_SUID};
 	int err = front_kill_caps(in);
@@ -138,7 +138,13 @@ static int drop_privileges(struct inode *in)
 	rwlock_rdlock(&in->lock);
 	has_bits = in->mode & (S_ISUID | S_ISGID);
 	rwlock_rdunlock(&in->lock);
-	return has_bits ? fs_setattr(in, &kill) : 0;
+	if (!has_bits)
+		return 0;
+	err = fs_setattr(in, &kill);
+	/* The answer to a WRITE carries no mode: the kernel has to ask for it. */
+	if (err == 0)
+		(void)fuse_lowlevel_notify_inval_inode(f->se, nodeid, -1, 0);
+	return err;
 }
 
 void front_write(fuse_req_t req, fuse_ino_t nodeid, const char *buf, size_t size, off_t off,
@@ -151,9 +157,11 @@ void front_write(fuse_req_t req, fuse_ino_t nodeid, const char *buf, size_t size
 	int err = front_inode(f, nodeid, &in);
 
 	if (err == 0 && !cached)
-		err = drop_privileges(in);
+		err = drop_privileges(f, nodeid, in);
 	while (err == 0 && done < size) {
-		ssize_t n = fs_write(in, (uint64_t)off + done, buf + done, size - done);
+		uint64_t at = (uint64_t)off + done;
+		ssize_t n = cached ? fs_write_late(in, at, buf + done, size - done) :
+				     fs_write(in, at, buf + done, size - done);
 
 		if (n <= 0)
 			err = n < 0 ? (int)n : -EIO;

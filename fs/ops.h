@@ -99,6 +99,11 @@ ssize_t fs_read(struct inode *in, uint64_t off, void *buf, size_t len);
  */
 ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len);
 /*
+ * The same for bytes that a cache above us took earlier. Times stay: whoever keeps that cache knows
+ * when the write was, and says so by fs_setattr(), at times before these bytes come.
+ */
+ssize_t fs_write_late(struct inode *in, uint64_t off, const void *buf, size_t len);
+/*
  * Sets the size, and mtime and ctime even if it stays; called by fs_setattr with the exclusive lock
  * held, in no transaction. Shrinking needs no space. fs/truncate.c
  */

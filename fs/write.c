@@ -153,7 +153,7 @@ static int load_edges(struct inode *in, uint64_t off, uint64_t end)
 	return err;
 }
 
-static int write_locked(struct inode *in, uint64_t off, const void *buf, size_t len)
+static int write_locked(struct inode *in, uint64_t off, const void *buf, size_t len, bool late)
 {
 	uint32_t ss = inode_fs(in)->sectorsize;
 	uint64_t end = off + len, first = align_down(off, ss);
@@ -172,7 +172,8 @@ static int write_locked(struct inode *in, uint64_t off, const void *buf, size_t 
 	}
 	delalloc_copy(in->dirty, off, buf, len);
 	in->size = max_u64(in->size, end);
-	in->mtime = in->ctime = fs_now();
+	if (!late)
+		in->mtime = in->ctime = fs_now();
 	in->sequence++;
 	return 0;
 }
@@ -192,7 +193,7 @@ static int may_write(const struct inode *in)
 	return in->flags & INODE_IMMUTABLE ? -EPERM : 0;
 }
 
-static int write_once(struct inode *in, uint64_t off, const void *buf, size_t len)
+static int write_once(struct inode *in, uint64_t off, const void *buf, size_t len, bool late)
 {
 	bool was_empty, taken;
 	int err;
@@ -201,7 +202,7 @@ static int write_once(struct inode *in, uint64_t off, const void *buf, size_t le
 	was_empty = in->size == 0;
 	err = may_write(in);
 	if (err == 0)
-		err = write_locked(in, off, buf, len);
+		err = write_locked(in, off, buf, len, late);
 	taken = err == 0;
 	if (taken)
 		err = flush_inline_now(in);
@@ -215,7 +216,7 @@ static int write_once(struct inode *in, uint64_t off, const void *buf, size_t le
 	return err;
 }
 
-ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len)
+static ssize_t write_bytes(struct inode *in, uint64_t off, const void *buf, size_t len, bool late)
 {
 	struct fs *fs = inode_fs(in);
 	uint64_t end;
@@ -230,7 +231,7 @@ ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len)
 		return 0;
 	flusher_throttle(fs);
 	for (;;) {
-		err = write_once(in, off, buf, len);
+		err = write_once(in, off, buf, len, late);
 		if (fs_try_again(fs, err, &tried))
 			continue;
 		if (err != -ENOSPC || len <= fs->sectorsize)
@@ -245,4 +246,14 @@ ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len)
 			return err;
 	}
 	return (ssize_t)len;
+}
+
+ssize_t fs_write(struct inode *in, uint64_t off, const void *buf, size_t len)
+{
+	return write_bytes(in, off, buf, len, false);
+}
+
+ssize_t fs_write_late(struct inode *in, uint64_t off, const void *buf, size_t len)
+{
+	return write_bytes(in, off, buf, len, true);
 }

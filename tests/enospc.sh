@@ -32,7 +32,7 @@ fill_and_empty()
 	[ "$now" -ge $((fresh * 90 / 100)) ] || fail "df offers $now after removal, $fresh when fresh"
 
 	timeout 900 python3 "$top/tests/fill.py" "$mnt" big >"$out" || fail "a big file on $*"
-	big_bytes=$(stat -c %s "$mnt/big")
+	big_bytes=$(stored_size "$mnt/big")
 	taken=$(cat "$out")
 	say "$taken bytes taken, $big_bytes stored, $fresh offered"
 	[ "$big_bytes" -gt $((fresh * 85 / 100)) ] || fail "only $big_bytes of $fresh bytes could be stored"

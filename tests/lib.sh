@@ -19,7 +19,7 @@ mkfs_cowfs=$build/mkfs/mkfs.cowfs
 cowfs_fuse=$build/fs/cowfs-fuse
 manifest=$top/tests/images/manifest
 
-trap 'echo "failed: ${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND (status $?)" >&2' ERR
+trap 'status_=$?; echo "failed: ${BASH_SOURCE[0]##*/}:$LINENO: ${BASH_COMMAND%%$'"'\n'"'*} (status $status_)" >&2' ERR
 
 # say TEXT: a line of progress; shown only when the test fails.
 say() { echo "# $*"; }
@@ -366,7 +366,7 @@ settle()
 # with a /dev/fuse he may open; $T must belong to him. His mounts vanish with the namespace.
 as_user()
 {
-	chown nobody "$T"
+	chown nobody "$T" "$mnt" "$kmnt"
 	mkdir -p "$T/dev"
 	TEST_DIR=$T COWFS_BUILD=$build unshare -m --propagation private bash -Eeuo pipefail -c '
 		mount -t tmpfs -o dev,mode=755 none "$0/dev"
@@ -386,6 +386,20 @@ noise()
 r = random.Random(sys.argv[2]); left = int(sys.argv[1])
 while left:
 	n = min(left, 1 << 20); sys.stdout.buffer.write(r.randbytes(n)); left -= n' "$1" "${2:-0}"
+}
+
+# stored_size FILE: its size once the kernel has been told of a write that found no room: what the
+# writeback cache had taken beyond that goes away a moment after the call that failed.
+stored_size()
+{
+	local n size blocks
+
+	for ((n = 0; n < 100; n++)); do
+		read -r size blocks <<<"$(stat -c '%s %b' "$1")"
+		[ "$size" -gt $((blocks * 512)) ] || break
+		sleep 0.1
+	done
+	echo "$size"
 }
 
 # fsync_path PATH: fsync a file or a directory.
