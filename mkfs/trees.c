@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #include <uuid/uuid.h>
 
 #define DIR_MODE (S_IFDIR | 0755)
@@ -34,7 +35,7 @@ static void stamp(struct disk_timespec *t)
 	disk_timespec_set_nsec(t, (uint32_t)now.tv_nsec);
 }
 
-/* An empty folder and its own parent. */
+/* An empty folder and its own parent; it belongs to the caller, so that a user can use what he made. */
 static int make_root_dir(struct tree *t, struct txn_handle *tx, uint64_t ino)
 {
 	static const char name[] = "..";
@@ -50,6 +51,8 @@ static int make_root_dir(struct tree *t, struct txn_handle *tx, uint64_t ino)
 	disk_inode_item_set_transid(&inode, tx->transid);
 	disk_inode_item_set_nlink(&inode, 1);
 	disk_inode_item_set_mode(&inode, DIR_MODE);
+	disk_inode_item_set_uid(&inode, getuid());
+	disk_inode_item_set_gid(&inode, getgid());
 	stamp(&inode.atime);
 	inode.ctime = inode.atime;
 	inode.mtime = inode.atime;
