@@ -21,8 +21,9 @@
 #include "io/util.h"
 
 #define SET_BUCKETS 1024u
-/* Items other than file data that one transaction deletes at most, beside inode and orphan item. */
-#define DELETE_BATCH 32u
+/* Items other than file data are deleted so many at a time, in so many leaves a transaction. */
+#define DELETE_BATCH 64u
+#define DELETE_LEAVES 2u
 
 struct orphan {
 	uint64_t subvol, ino;
@@ -145,16 +146,15 @@ static int delete_others(struct txn_handle *tx, struct inode *in)
 {
 	struct key first = key_make(in->ino, KEY_INODE_ITEM + 1, 0);
 	struct key last = key_object_max(in->ino);
-	unsigned done = 0, n;
+	unsigned n;
 
-	while (done < DELETE_BATCH) {
-		int err = tree_delete_range(tx, in->sv->tree, &first, &last, DELETE_BATCH - done, &n);
+	for (unsigned leaf = 0; leaf < DELETE_LEAVES; leaf++) {
+		int err = tree_delete_range(tx, in->sv->tree, &first, &last, DELETE_BATCH, &n);
 
 		if (err < 0)
 			return err;
 		if (n == 0)
 			return 0;
-		done += n;
 	}
 	return 1;
 }
@@ -167,7 +167,7 @@ static int delete_step(struct inode *in)
 	struct txn_handle tx;
 	int more = 0, err;
 
-	err = txn_start(fs, &tx, in->no_xattrs ? 2 : 2 + DELETE_BATCH, RSV_FREEING);
+	err = txn_start(fs, &tx, 2 + DELETE_LEAVES, RSV_FREEING);
 	if (err < 0)
 		return err;
 	if (!in->no_xattrs)

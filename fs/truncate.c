@@ -19,7 +19,11 @@
 #include <errno.h>
 
 #define STEP_EXTENTS 32u		/* dropped in one transaction step */
-#define ITEMS_PER_EXTENT 2u
+/*
+ * Paths that a step may change: neighbouring extent items lie in few leaves, none of them less than a
+ * third full; one more for the extent that is cut, and one for the inode.
+ */
+#define STEP_ITEMS 6u
 
 void inode_drop_dirty(struct inode *in, uint64_t size)
 {
@@ -102,7 +106,7 @@ static int shrink_disk(struct inode *in, uint64_t size)
 	do {
 		struct txn_handle tx;
 
-		ret = txn_start(fs, &tx, STEP_EXTENTS * ITEMS_PER_EXTENT + 2, RSV_FREEING);
+		ret = txn_start(fs, &tx, STEP_ITEMS, RSV_FREEING);
 		if (ret < 0)
 			return ret;
 		ret = shrink_step(&tx, in, size);
