@@ -90,7 +90,10 @@ clean_dir()
 		point=$(awk -v d="$dir/" 'index($5, d) == 1 { print $5 }' /proc/self/mountinfo | tac)
 		[ -n "$point" ] || break
 		for point in $point; do
-			umount -l "$(printf %b "$point")" 2>/dev/null ||
+			# -f ends the connection: a killed daemon may hang in the kernel, in a request
+			# to itself.
+			umount -f "$(printf %b "$point")" 2>/dev/null ||
+				umount -l "$(printf %b "$point")" 2>/dev/null ||
 				fusermount3 -uz "$(printf %b "$point")" 2>/dev/null || true
 		done
 	done
@@ -233,7 +236,7 @@ cowfs_kill()
 	kill -KILL "${daemon_of[$point]}"
 	{ wait "${daemon_of[$point]}" || true; } 2>/dev/null
 	unset "daemon_of[$point]"
-	umount -l "$point" 2>/dev/null || fusermount3 -uz "$point" || true
+	umount -f "$point" 2>/dev/null || umount -l "$point" 2>/dev/null || fusermount3 -uz "$point" || true
 }
 
 # refused TEXT COMMAND...: the command must fail with exactly one line on stderr that matches the
