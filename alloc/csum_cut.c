@@ -45,23 +45,25 @@ static uint32_t csum_span(const struct csum_cutter *c, uint64_t from, uint64_t t
 
 /*
  * Cuts one item that covers [it->key.offset, end) and overlaps the range. The part behind the range
- * becomes an item of its own; so it is inserted after the old item was shortened or deleted.
+ * becomes an item of its own. It is inserted before the old item is shortened or deleted, so that
+ * readers, which are in no transaction, find the checksums of live data at any moment.
  */
 static int cut_item(struct csum_cutter *c, const struct item *it, uint64_t end)
 {
 	uint64_t begin = it->key.offset;
 	struct key tail = csum_key(c->end);
-	int err;
 
+	if (end > c->end) {
+		int err = tree_insert(c->tx, c->csums, &tail, it->data + csum_span(c, begin, c->end),
+				      csum_span(c, c->end, end));
+
+		if (err < 0)
+			return err;
+	}
 	if (begin < c->start)
-		err = tree_replace(c->tx, c->csums, &it->key, it->data,
-				   csum_span(c, begin, c->start));
-	else
-		err = tree_delete(c->tx, c->csums, &it->key);
-	if (err < 0 || end <= c->end)
-		return err;
-	return tree_insert(c->tx, c->csums, &tail, it->data + csum_span(c, begin, c->end),
-			   csum_span(c, c->end, end));
+		return tree_replace(c->tx, c->csums, &it->key, it->data,
+				    csum_span(c, begin, c->start));
+	return tree_delete(c->tx, c->csums, &it->key);
 }
 
 /* The item that begins before the range and may reach into it. */
