@@ -247,9 +247,11 @@ int model_may_unlink(struct model *m, uint32_t dir, const char *name, bool dir_w
 	return n->subvol_root ? -EPERM : 0;
 }
 
-/* Is `dir` the node `top` or below it? */
+/* Is `dir` the node `top` or below it? Asked within a subvolume, unless `top` is the root of one. */
 static bool is_below(struct model *m, uint32_t dir, uint32_t top)
 {
+	if (m->nodes[dir].subvol != m->nodes[top].subvol && !m->nodes[top].subvol_root)
+		return false;
 	while (dir != NO_NODE && dir != top)
 		dir = m->nodes[dir].parent;
 	return dir == top;
