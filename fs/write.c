@@ -216,6 +216,14 @@ static int write_once(struct inode *in, uint64_t off, const void *buf, size_t le
 	return err;
 }
 
+/* About half of a write that found no room, ending at a sector; 0: it is in one sector already. */
+static size_t shorter_write(uint64_t off, size_t len, uint32_t ss)
+{
+	uint64_t end = min_u64(align_up(off + len / 2, ss), align_down(off + len - 1, ss));
+
+	return end > off ? (size_t)(end - off) : 0;
+}
+
 static ssize_t write_bytes(struct inode *in, uint64_t off, const void *buf, size_t len, bool late)
 {
 	struct fs *fs = inode_fs(in);
@@ -234,9 +242,9 @@ static ssize_t write_bytes(struct inode *in, uint64_t off, const void *buf, size
 		err = write_once(in, off, buf, len, late);
 		if (fs_try_again(fs, err, &tried))
 			continue;
-		if (err != -ENOSPC || len <= fs->sectorsize)
+		if (err != -ENOSPC || shorter_write(off, len, fs->sectorsize) == 0)
 			break;
-		len = (size_t)(align_up(off + len / 2, fs->sectorsize) - off);
+		len = shorter_write(off, len, fs->sectorsize);
 	}
 	if (err < 0)
 		return err;
