@@ -39,7 +39,7 @@ RB_HEAD(dirty_tree, dirty_chunk);
 struct delalloc {
 	struct inode *in;
 	struct dirty_tree dirty;
-	uint64_t dirty_bytes;		/* in `dirty` */
+	_Atomic uint64_t dirty_bytes;	/* in `dirty`; the flusher reads it without the lock */
 	uint64_t data_rsv, meta_rsv;	/* D3 */
 
 	struct dirty_tree wb;

@@ -248,7 +248,7 @@ static ssize_t write_bytes(struct inode *in, uint64_t off, const void *buf, size
 	}
 	if (err < 0)
 		return err;
-	if (fs->opt.sync) {
+	if (fs->opt.sync || in->flags & INODE_SYNC) {
 		err = fs_fsync(in, false);
 		if (err < 0)
 			return err;
