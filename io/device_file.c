@@ -238,8 +238,9 @@ int device_open(const char *path, unsigned flags, struct device **ret_dev, struc
 
 	if (stat(path, &st) == 0) {
 		if (!S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
-			return reason_set(reason, -ENOTBLK, "%s: neither a block device nor a regular "
-					  "file", path);
+			return reason_set(reason, -ENOTBLK, S_ISDIR(st.st_mode) ?
+					  "%s: a directory, not a block device or regular file" :
+					  "%s: not a block device or regular file", path);
 		if (S_ISBLK(st.st_mode))
 			mode |= O_EXCL;
 	} else if (errno == ENOENT && flags & DEVICE_CREATE) {

@@ -53,6 +53,9 @@ static void root_item(struct walk *w, const struct witem *it)
 		bad(w, "root %llu: drop level %u", U(r->id), r->tree.drop_level);
 	if (disk_root_item_flags(d) & ~(ROOT_SUBVOL_RDONLY | ROOT_SUBVOL_DEAD))
 		bad(w, "root %llu: flags %#llx", U(r->id), U(disk_root_item_flags(d)));
+	if ((!is_subvolume(r->id) || r->id == OBJ_FS_TREE) && !r->tree.reloc &&
+	    disk_root_item_refs(d) != 1)
+		bad(w, "root %llu: refs %u", U(r->id), disk_root_item_refs(d));
 	if (is_subvolume(r->id) && disk_root_item_root_dirid(d) != OBJ_FIRST_FREE)
 		bad(w, "root %llu: root folder %llu", U(r->id), U(disk_root_item_root_dirid(d)));
 }
