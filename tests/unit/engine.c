@@ -104,6 +104,7 @@ static void boot_chunk(struct engine *e, uint64_t *at, uint64_t flags, uint64_t 
 static void boot_trees(struct engine *e, struct txn_handle *tx, const struct engine_args *a)
 {
 	struct meta_trees *t = &e->trees;
+	struct key keep = key_make(UINT64_MAX, KEY_ORPHAN_ITEM, 0);
 
 	unit_ok(tree_create(e->env, tx, OBJ_CHUNK_TREE, false, &t->chunk));
 	unit_ok(tree_create(e->env, tx, OBJ_ROOT_TREE, false, &t->root));
@@ -113,6 +114,9 @@ static void boot_trees(struct engine *e, struct txn_handle *tx, const struct eng
 	if (!a->no_fst)
 		unit_ok(tree_create(e->env, tx, OBJ_FREE_SPACE_TREE, false, &t->free_space));
 	unit_ok(tree_create(e->env, tx, OBJ_FS_TREE, true, &e->items));
+	/* These two are never empty on disk. */
+	unit_ok(tree_insert(tx, t->root, &keep, NULL, 0));
+	unit_ok(tree_insert(tx, e->items, &keep, NULL, 0));
 }
 
 void engine_new(struct engine *e, const struct engine_args *a)
