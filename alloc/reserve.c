@@ -270,6 +270,17 @@ static int grow(struct space *sp, uint64_t use, uint64_t made)
 	return err;
 }
 
+int space_grow_data(struct space *sp)
+{
+	uint64_t made;
+
+	rank_check_none_from(RANK_TXN);
+	mutex_lock(&sp->groups->lock);
+	made = sp->chunks->made;
+	mutex_unlock(&sp->groups->lock);
+	return grow(sp, BG_DATA, made);
+}
+
 /* Would a commit give space back? */
 static bool commit_helps(struct space *sp)
 {

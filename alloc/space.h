@@ -120,6 +120,11 @@ struct alloc_hint {
  */
 int space_alloc_data(struct space *sp, const struct alloc_hint *hint, uint64_t min, uint64_t want,
 		     uint64_t *ret_bytenr, uint64_t *ret_len);
+/*
+ * Makes a data chunk although there is free space, because what there is is scattered; never of
+ * device space that metadata will need. Outside of any transaction. -ENOSPC.
+ */
+int space_grow_data(struct space *sp);
 /* Gives back (part of) an extent that never got a reference; it is free at once. */
 void space_unalloc_data(struct space *sp, uint64_t bytenr, uint64_t len);
 

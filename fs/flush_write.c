@@ -20,6 +20,8 @@
 
 #define IOV_COUNT 1024u			/* what one system call takes */
 #define WRITE_MAX_BYTES (16u << 20)
+/* Free space in pieces smaller than this is left alone while the device has room for a new chunk. */
+#define SCATTERED_BYTES (1u << 20)
 /* The sample of the compression heuristic: this many bytes out of each stretch. */
 #define SAMPLE_BYTES 16u
 #define SAMPLE_STRETCH 256u
@@ -176,15 +178,25 @@ static int room_alloc(struct flush_batch *b, const struct flush_job *job, uint64
 	uint64_t ss = b->fs->sectorsize;
 	struct alloc_hint hint = {.near = job->in->last_extent, .owner = job->in->sv->id};
 	uint64_t at_least;
+	bool grown = false;
 	int err;
 
 	want = min_u64(min_u64(want, EXTENT_MAX_BYTES), align_down(b->data_rsv, ss));
 	if (fault_point("flush.place") || want < min)
 		return -ENOSPC;
-	for (at_least = want;; at_least = max_u64(min, align_down(at_least / 2, ss))) {
+	at_least = want;
+	for (;;) {
 		err = space_alloc_data(b->fs->space, &hint, at_least, want, &r->bytenr, &r->len);
-		if (err != -ENOSPC || at_least == min)
+		if (err != -ENOSPC)
 			break;
+		if (at_least < SCATTERED_BYTES && want >= SCATTERED_BYTES && !grown) {
+			grown = true;
+			if (space_grow_data(b->fs->space) == 0)
+				at_least = want * 2;
+		}
+		if (at_least == min)
+			break;
+		at_least = max_u64(min, align_down(at_least / 2, ss));
 	}
 	if (err < 0)
 		return err;
