@@ -4,7 +4,7 @@
  *
  * Done by the commit, when its references have been run and nothing is handed out behind the closed
  * door. A group goes if nothing in it is used or handed out, it is not the last of its pool, and the
- * others have room enough without it:
+ * others have room enough without it, what this commit frees counted:
  *   data      as much free as the group is long, so that the next files need no new chunk;
  *   metadata  what must stay free (reserve.h), twice, and an eighth of the group;
  *   system    what a chunk costs, several times over.
@@ -32,7 +32,7 @@ static bool dispensable(struct space *sp, const struct group *g)
 	if (p->group_count <= 1)
 		return false;
 	if (p->type & BG_DATA) {
-		uint64_t others = pool_free_locked(p) -
+		uint64_t others = pool_free_locked(p) + p->pinned - g->pinned -
 				  (g->state == GROUP_LOADED ? g->free.bytes : group_unloaded_free(g));
 
 		data_free = g->len + p->data_reserved;
@@ -41,7 +41,7 @@ static bool dispensable(struct space *sp, const struct group *g)
 	}
 	if (p->type == BG_DATA)
 		return true;
-	blocks = pool_blocks_locked(gs, p) -
+	blocks = pool_blocks_locked(gs, p) + p->pinned - g->pinned -
 		 (g->state == GROUP_LOADED ? g->free.whole * gs->block : 0);
 	if (p->type & BG_SYSTEM)
 		return blocks >= (uint64_t)SYSTEM_KEEP_BLOCKS * gs->block;

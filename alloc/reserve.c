@@ -11,7 +11,8 @@
 
 #include <errno.h>
 
-#define GLOBAL_ITEMS 16u		/* of one large freeing operation */
+#define PATHS_MAX 8u			/* items with a path of their own */
+#define GLOBAL_ITEMS 72u		/* of one large freeing operation */
 #define ROOT_PATH_BLOCKS 6u		/* of the root tree, in one commit */
 #define REF_GROWTH_BYTES 128u		/* new items of one delayed reference, half-filled leaves counted */
 #define GROWTH_BLOCKS 3u		/* a split at the end of each tree */
@@ -144,8 +145,9 @@ void reserve_sample(struct space *sp)
 static uint64_t item_bytes(const struct space *sp, unsigned items)
 {
 	uint64_t path = 2 * leaf_bytes(sp) + (sp->reserve->height - 1u) * node_bytes(sp);
+	unsigned paths = min_u32(items, PATHS_MAX);
 
-	return items * path + 2 * node_bytes(sp);
+	return paths * path + (items - paths) * (leaf_bytes(sp) / 2) + 2 * node_bytes(sp);
 }
 
 uint64_t space_meta_bytes(struct space *sp, unsigned items)
@@ -172,9 +174,11 @@ static uint64_t commit_need(struct space *sp, uint64_t bytes)
 
 uint64_t reserve_need_locked(struct space *sp, uint64_t bytes, bool with_global)
 {
-	uint64_t handles = meta_pool(sp)->meta_reserved + bytes;
+	uint64_t promised = meta_pool(sp)->meta_reserved + bytes;
 
-	return handles + commit_need(sp, handles) + (with_global ? reserve_global_locked(sp) : 0);
+	if (with_global)
+		promised += reserve_global_locked(sp);
+	return promised + commit_need(sp, promised);
 }
 
 /* Do blocks of another size, or sectors, share the pool with whole blocks? */
@@ -301,24 +305,25 @@ struct attempt {
 	bool no_chunk;
 };
 
-/* Makes room for one more try; 0: try again. `made` as read together with the failed try. */
-static int make_room(struct space *sp, uint64_t use, uint64_t made, struct attempt *a)
+/* Makes a chunk; 0: try again. `made` as read together with the failed try. */
+static int try_grow(struct space *sp, uint64_t use, uint64_t made, struct attempt *a)
 {
 	int err;
 
-	if (a->rounds++ >= ROUNDS_MAX)
+	if (a->no_chunk || a->rounds++ >= ROUNDS_MAX)
 		return -ENOSPC;
-	if (!a->no_chunk) {
-		err = grow(sp, use, made);
-		if (err != -ENOSPC)
-			return err;
-		a->no_chunk = true;
-	}
+	err = grow(sp, use, made);
+	a->no_chunk = err == -ENOSPC;
+	return err;
+}
+
+/* Commits; 0: try again. */
+static int try_commit(struct space *sp, struct attempt *a)
+{
 	if (a->commits++ >= COMMITS_MAX || !commit_helps(sp))
 		return -ENOSPC;
-	err = sp->hooks.commit(sp->hooks.ctx);
-	a->no_chunk = false;		/* it may have given a chunk back */
-	return err;
+	a->no_chunk = false;		/* it may give a chunk back */
+	return sp->hooks.commit(sp->hooks.ctx);
 }
 
 /*
@@ -379,12 +384,12 @@ int space_reserve_meta(struct space *sp, struct txn_handle *tx, uint64_t bytes)
 		reserve_sample(sp);
 		if (try_meta(sp, tx, bytes, true, &made))
 			return 0;
-		if (tx->kind == RSV_FREEING && a.no_chunk && try_meta(sp, tx, bytes, false, &made))
-			return 0;
-		err = make_room(sp, BG_METADATA, made, &a);
-		if (err == -ENOSPC && tx->kind == RSV_FREEING &&
-		    try_meta(sp, tx, bytes, false, &made))
-			return 0;
+		err = try_grow(sp, BG_METADATA, made, &a);
+		if (err == -ENOSPC) {
+			if (tx->kind == RSV_FREEING && try_meta(sp, tx, bytes, false, &made))
+				return 0;
+			err = try_commit(sp, &a);
+		}
 		if (err < 0)
 			return err;
 	}
@@ -424,7 +429,9 @@ int space_reserve_data(struct space *sp, uint64_t bytes)
 			return 0;
 		}
 		mutex_unlock(&sp->groups->lock);
-		err = make_room(sp, BG_DATA, made, &a);
+		err = try_grow(sp, BG_DATA, made, &a);
+		if (err == -ENOSPC)
+			err = try_commit(sp, &a);
 		if (err < 0)
 			return err;
 	}

@@ -9,13 +9,14 @@
  *   commit   what the next commit needs to write what waits: for each delayed reference the blocks
  *            that it can touch in the extent and the free space tree, but never more than these
  *            trees as a whole (a block is COWed once a transaction), the growth of both, and the
- *            paths of the root tree;
+ *            paths of the root tree; for what is waiting now and for what is promised;
  *   global   the price of one large freeing operation; only RSV_FREEING and RSV_COMMIT may use it.
  * It is counted in whole tree blocks of loaded groups, since only these can be handed out under tree
  * locks.
  *
  * An item costs a path: by the height of the highest tree there is, a leaf and its nodes, and one
- * block more for a split.
+ * block more for a split. Beyond the first few, items of one operation are taken to be neighbours:
+ * two of them in a leaf, under the same nodes.
  *
  * Before -ENOSPC: load groups, make a chunk, dip into the global reserve if the kind may, commit (that
  * frees what is pinned and what waits to be freed), each at most a few times.
