@@ -30,6 +30,11 @@
 #define OLD_ITEMS_PER_LEAF 32u
 #define OLD_LEAVES_MAX 256u
 
+/* Lines about lost data; after an abort every dirty file is lost. */
+#define LOSS_LINES_MAX 50u
+
+static _Atomic unsigned loss_lines;
+
 /* Where apply stands with one inode. */
 struct apply {
 	struct flush_batch *b;
@@ -287,8 +292,9 @@ static void admit_loss(struct apply *a)
 	int err = a->job->err;
 
 	atomic_store(&in->wb_error, err == -EROFS ? -EIO : err);
-	log_error("inode %" PRIu64 " of tree %" PRIu64 ": dirty data lost: %s", in->ino, in->sv->id,
-		  strerror(-err));
+	if (atomic_fetch_add(&loss_lines, 1) < LOSS_LINES_MAX)
+		log_error("inode %" PRIu64 " of tree %" PRIu64 ": dirty data lost: %s", in->ino,
+			  in->sv->id, strerror(-err));
 	if (in->dirty->dirty_bytes == 0)
 		in->size = min_u64(in->size, in->disk_size);
 }

@@ -8,12 +8,36 @@
  */
 #include "fs/flush.h"
 
+#include "fs/dir_item.h"
 #include "fs/file_extent.h"
 #include "fs/flusher.h"
 #include "fs/txn.h"
+#include "io/compress.h"
+
+#include <string.h>
+
+#define PROPERTY "btrfs.compression"
 
 /* A dropped extent, the item, the inode. */
 #define INLINE_ITEMS 4u
+
+/* What the inode's compression property says; zlib, the format's oldest, if there is none. */
+static enum compress_type property_compression(const struct inode *in)
+{
+	scoped(name_hit_done) struct name_hit hit;
+
+	name_hit_init(&hit);
+	if (name_find(in->sv->tree, in->ino, KEY_XATTR_ITEM, PROPERTY, strlen(PROPERTY), &hit) < 0)
+		return COMPRESS_ZLIB;
+	for (unsigned type = COMPRESS_ZLIB; type < COMPRESS_TYPE_COUNT; type++) {
+		const char *name = compress_name((enum compress_type)type);
+
+		if (hit.entry.data_len >= strlen(name) &&
+		    memcmp(hit.entry.data, name, strlen(name)) == 0)
+			return (enum compress_type)type;
+	}
+	return COMPRESS_ZLIB;
+}
 
 enum compress_type flush_compression(const struct inode *in)
 {
@@ -21,9 +45,11 @@ enum compress_type flush_compression(const struct inode *in)
 
 	if (in->flags & (INODE_NODATACOW | INODE_NODATASUM | INODE_NOCOMPRESS))
 		return COMPRESS_NONE;
-	if (type == COMPRESS_NONE && (in->flags & INODE_COMPRESS))
-		return COMPRESS_ZLIB;
-	return type;
+	if (!(in->flags & INODE_COMPRESS))
+		return type;
+	if (!in->no_xattrs)
+		return property_compression(in);
+	return type != COMPRESS_NONE ? type : COMPRESS_ZLIB;
 }
 
 bool flush_fits_inline(const struct inode *in)

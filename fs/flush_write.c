@@ -35,6 +35,12 @@ static struct flush_job *job_of(struct flush_batch *b, const struct piece *p)
 
 /* --- compression --------------------------------------------------------------------------------- */
 
+/* The level asked for is one of the mount's type. */
+static unsigned level_of(const struct fs *fs, uint8_t type)
+{
+	return type == fs->opt.compress_type ? (unsigned)fs->opt.compress_level : COMPRESS_LEVEL_DEFAULT;
+}
+
 /* Are the bytes so evenly spread that compressing them is a waste of time? A guess from a sample. */
 static bool looks_random(const uint8_t *data, size_t len)
 {
@@ -88,7 +94,7 @@ static void pack_piece(struct flush_batch *b, struct piece *p, uint8_t *buf)
 	packed = malloc(cap);
 	if (packed == NULL)
 		return;
-	if (compress_extent((enum compress_type)job->compress, (unsigned)fs->opt.compress_level,
+	if (compress_extent((enum compress_type)job->compress, level_of(fs, job->compress),
 			    fs->sectorsize, data, (size_t)p->len, packed, cap, &packed_len) < 0) {
 		free(packed);
 		return;
@@ -142,7 +148,7 @@ void flush_pack_inline(struct flush_batch *b, struct flush_job *job)
 	packed = malloc(cap);
 	if (packed == NULL)
 		return;
-	if (compress_extent((enum compress_type)job->compress, (unsigned)b->fs->opt.compress_level,
+	if (compress_extent((enum compress_type)job->compress, level_of(b->fs, job->compress),
 			    b->fs->sectorsize, job->inline_data, cap, packed, cap, &len) < 0) {
 		free(packed);
 		return;
