@@ -193,7 +193,7 @@ static void unhash_locked(struct shard *s, struct inode *in)
 	while (*at != in)
 		at = &(*at)->hash_next;
 	*at = in->hash_next;
-	in->hashed = false;
+	__atomic_store_n(&in->hashed, false, __ATOMIC_RELAXED);
 }
 
 static void ref_locked(struct shard *s, struct inode *in)
@@ -519,6 +519,11 @@ int inode_erase(struct txn_handle *tx, struct inode *in)
 	return 0;
 }
 
+bool inode_is_erased(const struct inode *in)
+{
+	return __atomic_load_n(&in->hashed, __ATOMIC_RELAXED) == false;
+}
+
 void inode_changed(struct inode *in, const struct timespec *now)
 {
 	in->ctime = *now;
@@ -572,7 +577,7 @@ static int store_lazy(struct inode *in)
 	int err;
 
 	write_guard(&in->lock);
-	if (!in->lazy || !in->hashed)
+	if (!in->lazy || inode_is_erased(in))
 		return 0;
 	err = txn_start(inode_fs(in), &tx, 1, RSV_FREEING);
 	if (err < 0)

@@ -102,6 +102,8 @@ int inode_insert_vec(struct txn_handle *tx, struct inode *in, struct item_vec *v
 int inode_store(struct txn_handle *tx, struct inode *in);
 /* Deletes the inode item; the object cannot be found any more and goes with its last reference. */
 int inode_erase(struct txn_handle *tx, struct inode *in);
+/* Was it erased? in->lock held. */
+bool inode_is_erased(const struct inode *in);
 
 /* Host order from disk and back; sizes go both ways as `size` = `disk_size`. -EUCLEAN. */
 int inode_from_disk(struct inode *in, const struct disk_inode_item *d);

@@ -191,6 +191,8 @@ static int delete_inode(struct inode *in)
 	int more;
 
 	write_guard(&in->lock);
+	if (inode_is_erased(in))
+		return 0;
 	more = inode_drop_data(in);
 	if (more < 0)
 		return more;
