@@ -14,7 +14,8 @@
  * it really holds.
  *
  * Set-id bits and file capabilities. A write that passes by the kernel's cache says whether set-id
- * bits must go; for cached writes the kernel has seen to both before.
+ * bits must go, but the kernel does not look whether they went: it is told (late_refresh). Before
+ * cached writes it sees to both by a SETATTR and a REMOVEXATTR.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -141,9 +142,8 @@ static int drop_privileges(struct front *f, fuse_ino_t nodeid, struct inode *in)
 	if (!has_bits)
 		return 0;
 	err = fs_setattr(in, &kill);
-	/* The answer to a WRITE carries no mode: the kernel has to ask for it. */
 	if (err == 0)
-		(void)fuse_lowlevel_notify_inval_inode(f->se, nodeid, -1, 0);
+		late_refresh(f->late, nodeid);
 	return err;
 }
 

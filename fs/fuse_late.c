@@ -23,6 +23,7 @@
 #define EVICT_LAST_MS 2000u
 #define NAMES_MAX 64u			/* names dropped of one inode */
 
+/* A seek to answer, or, without a request, attributes to refresh. */
 struct seek_job {
 	STAILQ_ENTRY(seek_job) link;
 	fuse_req_t req;
@@ -64,6 +65,10 @@ static void answer_seek(struct late *late, struct front_thread *t, const struct 
 	struct front *f = late->f;
 	int64_t at = -EIO;
 
+	if (s->req == NULL) {
+		(void)fuse_lowlevel_notify_inval_inode(f->se, s->nodeid, -1, 0);
+		return;
+	}
 	/* Fails when the inode is not cached there any more: nothing dirty then. */
 	(void)fuse_lowlevel_notify_inval_inode(f->se, s->nodeid, 0, 0);
 	if (front_enter(f, t)) {
@@ -82,18 +87,28 @@ static void answer_seek(struct late *late, struct front_thread *t, const struct 
 	front_leave(t);
 }
 
-int late_seek(struct late *late, fuse_req_t req, fuse_ino_t nodeid, off_t off, int whence)
+static int enqueue(struct late *late, const struct seek_job *job)
 {
 	struct seek_job *s = malloc(sizeof(*s));
 
 	if (s == NULL)
 		return -ENOMEM;
-	*s = (struct seek_job){.req = req, .nodeid = nodeid, .off = off, .whence = whence,
-			   .reply_fd = proto_reply_fd()};
+	*s = *job;
 	mutex_guard(&late->lock);
 	STAILQ_INSERT_TAIL(&late->seeks, s, link);
 	cond_wake_one(&late->wake);
 	return 0;
+}
+
+int late_seek(struct late *late, fuse_req_t req, fuse_ino_t nodeid, off_t off, int whence)
+{
+	return enqueue(late, &(struct seek_job){.req = req, .nodeid = nodeid, .off = off,
+						.whence = whence, .reply_fd = proto_reply_fd()});
+}
+
+void late_refresh(struct late *late, fuse_ino_t nodeid)
+{
+	(void)enqueue(late, &(struct seek_job){.nodeid = nodeid});
 }
 
 /* ---- evictions -------------------------------------------------------------------------------- */
@@ -276,7 +291,8 @@ void late_stop(struct late *late)
 	late->running = false;
 	while ((s = STAILQ_FIRST(&late->seeks)) != NULL) {
 		STAILQ_REMOVE_HEAD(&late->seeks, link);
-		fuse_reply_err(s->req, EIO);
+		if (s->req != NULL)
+			fuse_reply_err(s->req, EIO);
 		free(s);
 	}
 }

@@ -2,10 +2,11 @@
 /*
  * fs/fuse_late.h - the thread for what must not be done while a request is handled.
  *
- * Two things have to make the kernel drop what it has cached of a file, which can wait for other
+ * Three things have to make the kernel drop what it has cached of a file, which can wait for other
  * requests of the same kernel:
  *   - SEEK_DATA and SEEK_HOLE: pages that are dirty in the kernel are unknown here; invalidating the
  *     inode's pages has them written first, then the question can be answered;
+ *   - a write that took set-id bits off, of which the kernel does not learn by its reply;
  *   - a write-back that failed: the kernel goes on showing pages and a size that were never stored,
  *     until the inode has left its caches. The thread drops its pages and names, again and again
  *     with growing pauses, until the kernel has forgotten the inode.
@@ -26,6 +27,9 @@ void late_free(struct late *late);
 
 /* Takes over the request: answered when the kernel has written the file's dirty pages. -ENOMEM. */
 int late_seek(struct late *late, fuse_req_t req, fuse_ino_t nodeid, off_t off, int whence);
+
+/* The attributes have changed behind the kernel's back. May do nothing if memory is short. */
+void late_refresh(struct late *late, fuse_ino_t nodeid);
 
 /* What was to be written to this inode is lost. Never fails: at worst the kernel keeps its view. */
 void late_evict(struct late *late, fuse_ino_t nodeid);

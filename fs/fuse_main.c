@@ -122,6 +122,7 @@ static int open_device(const struct mount_options *o, struct device **ret_dev, s
 struct daemon {
 	struct mount_options opt;
 	char *point;			/* absolute path of the mount point */
+	dev_t below;			/* st_dev of what it was before */
 	struct front front;
 	struct session_threads *threads;
 	int signal_fd;
@@ -222,21 +223,22 @@ static void leave_caller(struct daemon *d)
 /* Serves until the mount is gone or a signal asks to end. The threads are running. */
 static int serve(struct daemon *d, struct reason *reason)
 {
-	const int first[] = {d->front.gone_fd, d->signal_fd, d->front.ready_fd};
+	const int first[] = {d->front.ready_fd, d->signal_fd, d->front.gone_fd};
 	const int later[] = {d->front.gone_fd, d->signal_fd};
+	struct stat st = {.st_dev = d->below};
 	int which = wait_any(first, 3, READY_TIMEOUT_MS);
-	struct stat st = {0};
 
-	if (which != d->front.ready_fd && which != d->signal_fd)
-		return reason_set(reason, -EIO, "the kernel gave the mount up before it was ready");
-	if (which == d->front.ready_fd) {
-		mount_tune(d->point);
-		if (stat(d->point, &st) < 0)
-			log_warn("%s: %s", d->point, strerror(errno));
+	if (which < 0)
+		return reason_set(reason, -EIO, "the kernel did not begin to use the mount");
+	if (stat(d->point, &st) < 0)
+		log_debug("%s: %s", d->point, strerror(errno));
+	if (which != d->signal_fd) {
+		if (st.st_dev != d->below)	/* not gone again already */
+			mount_tune(st.st_dev);
 		leave_caller(d);
 		which = wait_any(later, 2, -1);
 	}
-	if (which == d->signal_fd) {
+	if (which == d->signal_fd && st.st_dev != d->below) {
 		mount_detach(d->point, st.st_dev);
 		(void)wait_any(later, 1, GONE_TIMEOUT_MS);
 	}
@@ -360,6 +362,7 @@ static int take_signals(struct daemon *d)
 static int start(struct daemon *d)
 {
 	struct reason reason = {.text = ""};
+	struct stat st;
 	int err = mount_check_point(&d->opt, &reason);
 
 	if (err < 0) {
@@ -377,6 +380,8 @@ static int start(struct daemon *d)
 		if (status >= 0)
 			return status;
 	}
+	if (stat(d->point, &st) == 0)
+		d->below = st.st_dev;
 	err = take_signals(d);
 	if (err < 0) {
 		log_error("signals: %s", strerror(-err));

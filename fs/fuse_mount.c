@@ -106,6 +106,9 @@ static char *session_options(const struct mount_options *o, bool block)
 	at = stpcpy(at, o->nosuid ? ",nosuid" : ",suid");
 	at = stpcpy(at, o->nodev ? ",nodev" : ",dev");
 	at = stpcpy(at, o->noexec ? ",noexec" : ",exec");
+	/* Access times are kept here; the kernel is told so that the mount shows them. */
+	if (o->fs.atime == ATIME_NONE)
+		at = stpcpy(at, ",noatime");
 	if (o->sync)
 		at = stpcpy(at, ",sync");
 	if (o->dirsync)
@@ -197,15 +200,13 @@ static void write_setting(dev_t id, const char *name, unsigned value)
 		log_debug("%s: %s", path, strerror(errno));
 }
 
-void mount_tune(const char *point)
+void mount_tune(dev_t id)
 {
-	struct stat st;
-
-	if (geteuid() != 0 || stat(point, &st) < 0)
+	if (geteuid() != 0)
 		return;
-	write_setting(st.st_dev, "read_ahead_kb", READ_AHEAD_KB);
-	write_setting(st.st_dev, "max_ratio", DIRTY_SHARE_PERCENT);
-	write_setting(st.st_dev, "strict_limit", 0);
+	write_setting(id, "read_ahead_kb", READ_AHEAD_KB);
+	write_setting(id, "max_ratio", DIRTY_SHARE_PERCENT);
+	write_setting(id, "strict_limit", 0);
 }
 
 /* ---- unmounting ------------------------------------------------------------------------------- */

@@ -22,8 +22,8 @@ int mount_check_point(const struct mount_options *o, struct reason *reason);
 int mount_attach(struct front *f, const struct mount_options *o, const char *point,
 		 struct device *dev, struct reason *reason);
 
-/* Larger read-ahead and share of dirty memory than the kernel grants a FUSE mount; root only. */
-void mount_tune(const char *point);
+/* For the mount with this st_dev: more read-ahead and dirty memory than FUSE gets; root only. */
+void mount_tune(dev_t id);
 
 /*
  * Writes the kernel's dirty pages through and unmounts, lazily if it is in use. The workers are

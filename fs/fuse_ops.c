@@ -359,7 +359,8 @@ static void front_setattr(fuse_req_t req, fuse_ino_t nodeid, struct stat *attr, 
 	int err = front_inode(f, nodeid, &in);
 
 	(void)fi;
-	if (proto_kill_suidgid())
+	/* With HANDLE_KILLPRIV_V2 a change of nothing at all is how the kernel begins a write. */
+	if (proto_kill_suidgid() || (ch.valid == 0 && proto_kill_caps()))
 		ch.valid |= ATTR_CH_KILL_SUID;
 	if (err == 0 && attr->st_size < 0 && to_set & FUSE_SET_ATTR_SIZE)
 		err = -EFBIG;

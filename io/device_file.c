@@ -201,7 +201,7 @@ static int claim_file(struct device_file *f, const struct stat *st, struct reaso
 		return reason_set(reason, errno == EWOULDBLOCK ? -EBUSY : -errno, errno == EWOULDBLOCK ?
 				  "%s: in use by another cowfs" : "%s: it cannot be locked", f->dev.name);
 	if (sysfs_loop_of_file(st, loop, sizeof(loop)))
-		return reason_set(reason, -EBUSY, "%s: attached to the loop device %s", f->dev.name,
+		return reason_set(reason, -EBUSY, "%s: in use by the loop device %s", f->dev.name,
 				  loop);
 	f->dev.size_bytes = (uint64_t)st->st_size;
 	f->dev.rotational = sysfs_rotational_of_file(st);
