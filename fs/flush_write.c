@@ -273,6 +273,7 @@ static void place_piece(struct flush_batch *b, struct piece p, uint64_t left, st
 		if (r->len == 0 && job_of(b, &p)->err == 0)
 			err = room_alloc(b, job_of(b, &p), whole ? p.disk_len : ss, left, r);
 		if (err == -ENOSPC && whole) {
+			left += p.len - p.disk_len;
 			piece_unpack(&p);
 			continue;
 		}
