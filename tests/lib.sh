@@ -284,10 +284,15 @@ kernel_mount()
 
 kernel_umount()
 {
-	local dev=${loop_of[$kmnt]}
+	local dev=${loop_of[$kmnt]} n
 
 	umount "$kmnt"
 	losetup -d "$dev"
+	# While somebody else still looks at the device it is detached, but not yet.
+	for ((n = 0; n < 500; n++)); do
+		[ -e "/sys/block/${dev#/dev/}/loop/backing_file" ] || break
+		sleep 0.02
+	done
 	unset "loop_of[$kmnt]"
 	kernel_quiet "$dev"
 }
