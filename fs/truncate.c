@@ -225,7 +225,9 @@ int inode_set_size(struct inode *in, uint64_t size)
 		return -EFBIG;
 	if (fs_want_write(inode_fs(in)) < 0)
 		return -EROFS;
-	in->mtime = in->ctime = fs_now();
+	/* As POSIX has it; the kernel, which keeps the times it shows, sees no change here either. */
+	if (size != in->size)
+		in->mtime = in->ctime = fs_now();
 	in->sequence++;
 	return size < in->size ? shrink(in, size) : grow(in, size);
 }
