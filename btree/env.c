@@ -198,7 +198,10 @@ struct node *cache_find(struct tree_env *env, const struct block_want *want)
 
 static void shrink_locked(struct tree_env *env)
 {
-	for (unsigned i = 0; i < CLOCK_STEPS_MAX && env->clean_bytes > env->limit_bytes; i++) {
+	/* Dirty nodes, which cannot go, take their part of the limit. */
+	size_t limit = env->limit_bytes - min_size(env->dirty_bytes, env->limit_bytes - CACHE_BYTES_MIN);
+
+	for (unsigned i = 0; i < CLOCK_STEPS_MAX && env->clean_bytes > limit; i++) {
 		struct node *n = TAILQ_FIRST(&env->clean);
 
 		if (n == NULL)

@@ -15,7 +15,7 @@
 #include "fs/delalloc.h"
 
 /* Dirty bytes, those under write-back counted, above which writers write back themselves. */
-#define DIRTY_LIMIT_BYTES (64u << 20)
+#define DIRTY_LIMIT_BYTES (48u << 20)
 /* What one batch takes at least, if there is so much, and how many inodes at most. */
 #define BATCH_BYTES (32u << 20)
 #define BATCH_INODES 1024u

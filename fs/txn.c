@@ -27,8 +27,8 @@
 #include "io/util.h"
 
 /* Dirty tree nodes that make the timer thread commit early, and that make operations wait for it. */
-#define DIRTY_KICK_BYTES (32u << 20)
-#define DIRTY_WAIT_BYTES (64u << 20)
+#define DIRTY_KICK_BYTES (80u << 20)
+#define DIRTY_WAIT_BYTES (112u << 20)
 
 struct txn_mgr {
 	struct mutex lock;
