@@ -4,12 +4,9 @@
  * commits and reopening; space comes from a counter.
  */
 #include "btree/tree.h"
-#include "io/device_mem.h"
 #include "io/rcu.h"
-#include "io/volume.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/mem_volume.h"
 
-#define DEVICE_BYTES (1ull << 32)
 #define TREE_ID 7
 #define ITEM_TYPE 250	/* a type that no check judges */
 #define MODEL_MAX 20000u
@@ -57,24 +54,6 @@ static int fake_free(struct space *sp, struct txn_handle *tx, const struct exten
 
 static const struct space_ops fake_ops = { .alloc_block = fake_alloc, .free_block = fake_free };
 
-static void add_chunk(struct bench *b)
-{
-	struct chunk *c = calloc(1, sizeof(*c) + sizeof(c->stripes[0]));
-	struct key key = key_make(OBJ_FIRST_CHUNK_TREE, KEY_CHUNK_ITEM, 1 << 20);
-	uint8_t item[256];
-
-	ck_assert_ptr_nonnull(c);
-	*c = (struct chunk){ .logical = 1 << 20, .length = DEVICE_BYTES - (2 << 20),
-			     .type = BG_METADATA, .owner = OBJ_EXTENT_TREE, .io_align = STRIPE_LEN_BYTES,
-			     .io_width = STRIPE_LEN_BYTES, .sector_size = 4096, .num_stripes = 1,
-			     .sub_stripes = 1 };
-	c->stripes[0].devid = 1;
-	c->stripes[0].physical = 1 << 20;
-	chunk_encode(c, item);
-	unit_ok(volume_add_chunk(b->vol, &key, item, chunk_item_bytes(1), NULL));
-	free(c);
-}
-
 static void open_env(struct bench *b, uint64_t transid)
 {
 	struct tree_env_args args = { .vol = b->vol, .ops = &fake_ops, .space = (void *)b,
@@ -86,22 +65,8 @@ static void open_env(struct bench *b, uint64_t transid)
 
 static void bench_open(struct bench *b, uint32_t leafsize, uint32_t nodesize)
 {
-	struct volume_params p = { .sectorsize = 4096, .leafsize = leafsize, .nodesize = nodesize,
-				   .csum_type = CSUM_CRC32C };
-	struct disk_dev_item item;
-	struct device *dev;
-
-	memset(&item, 0, sizeof(item));
-	memset(b, 0, sizeof(*b));
-	disk_dev_item_set_devid(&item, 1);
-	disk_dev_item_set_total_bytes(&item, DEVICE_BYTES);
-	b->leafsize = leafsize;
-	b->nodesize = nodesize;
-	b->next = 1 << 20;
-	unit_ok(volume_new(&p, &b->vol));
-	unit_ok(device_mem_open("mem", DEVICE_BYTES, &dev));
-	unit_ok(volume_add_device(b->vol, dev, &item));
-	add_chunk(b);
+	*b = (struct bench){ .leafsize = leafsize, .nodesize = nodesize, .next = MEM_VOLUME_FIRST };
+	b->vol = mem_volume_new(leafsize, nodesize, CSUM_CRC32C);
 	open_env(b, 10);
 }
 
