@@ -2,8 +2,7 @@
 /*
  * io/format.h - the btrfs on-disk format (version 1), byte for byte.
  *
- * Every integer on disk is little-endian and unaligned. It is wrapped in a struct here, so that using
- * one without a conversion does not compile. For each field there is a getter disk_NAME_FIELD(p) and
+ * Integers are those of io/disk_int.h. For each field there is a getter disk_NAME_FIELD(p) and
  * a setter disk_NAME_set_FIELD(p, value), both in host order; uuids, names and nested structures are
  * reached directly. All structures have an alignment of 1: a pointer into any buffer will do.
  *
@@ -20,83 +19,7 @@
 #ifndef COWFS_IO_FORMAT_H
 #define COWFS_IO_FORMAT_H
 
-#include <assert.h>
-#include <endian.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-/*
- * Disk integers.
- */
-
-typedef uint8_t disk8;
-typedef struct { uint8_t b[2]; } disk16;
-typedef struct { uint8_t b[4]; } disk32;
-typedef struct { uint8_t b[8]; } disk64;
-
-static inline uint8_t disk8_get(const disk8 *f)
-{
-	return *f;
-}
-
-static inline void disk8_set(disk8 *f, uint8_t v)
-{
-	*f = v;
-}
-
-static inline uint16_t disk16_get(const disk16 *f)
-{
-	uint16_t v;
-
-	memcpy(&v, f->b, sizeof(v));
-	return le16toh(v);
-}
-
-static inline void disk16_set(disk16 *f, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(f->b, &v, sizeof(v));
-}
-
-static inline uint32_t disk32_get(const disk32 *f)
-{
-	uint32_t v;
-
-	memcpy(&v, f->b, sizeof(v));
-	return le32toh(v);
-}
-
-static inline void disk32_set(disk32 *f, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(f->b, &v, sizeof(v));
-}
-
-static inline uint64_t disk64_get(const disk64 *f)
-{
-	uint64_t v;
-
-	memcpy(&v, f->b, sizeof(v));
-	return le64toh(v);
-}
-
-static inline void disk64_set(disk64 *f, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(f->b, &v, sizeof(v));
-}
-
-#define DISK_FIELD(type, field, bits)						\
-	static inline uint##bits##_t type##_##field(const struct type *p)	\
-	{ return disk##bits##_get(&p->field); }					\
-	static inline void type##_set_##field(struct type *p, uint##bits##_t v)	\
-	{ disk##bits##_set(&p->field, v); }
-
-#define DISK_SIZE(type, size, last, last_offset)				\
-	static_assert(sizeof(struct type) == (size), #type " has another size on disk"); \
-	static_assert(offsetof(struct type, last) == (last_offset),		\
-		      #type "." #last " is elsewhere on disk");
+#include "io/disk_int.h"
 
 /*
  * Constants of the format.
