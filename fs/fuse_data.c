@@ -13,6 +13,10 @@
  * nevertheless and could not be stored is dropped from it (late_evict), so that the file shows what
  * it really holds.
  *
+ * Times. The kernel keeps mtime and ctime of files and sends them by SETATTR where they differ from
+ * what it knows; so a WRITE does not set them. Only for the files of the last paragraph it keeps
+ * none: there a WRITE sets them, and the kernel is made to ask again.
+ *
  * Set-id bits and file capabilities. A write that passes by the kernel's cache says whether set-id
  * bits must go, but the kernel does not look whether they went: it is told (late_refresh). Before
  * cached writes it sees to both by a SETATTR and a REMOVEXATTR.
@@ -25,6 +29,8 @@
 #include "io/util.h"
 
 #define READ_MAX_BYTES (1u << 20)
+#define FH_DIRECT 1u			/* handle of a file created with direct I/O; all others have 0 */
+#define DIRECT_EVICT_MS 20u		/* pause in writing after which the kernel is shown the times */
 
 static int check_open(struct inode *in, int flags)
 {
@@ -101,6 +107,7 @@ void front_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mo
 	}
 	fi->keep_cache = 1;
 	fi->direct_io = fs_nearly_full(f->fs);
+	fi->fh = fi->direct_io ? FH_DIRECT : 0;
 	if (fuse_reply_create(req, &e, fi) < 0)
 		front_forget(f, e.ino, 1);
 }
@@ -152,7 +159,7 @@ void front_write(fuse_req_t req, fuse_ino_t nodeid, const char *buf, size_t size
 {
 	struct front *f = front_of(req);
 	scoped(inode_putp) struct inode *in = NULL;
-	bool cached = fi->writepage;
+	bool cached = fi->writepage, direct = fi->fh == FH_DIRECT && !cached;
 	size_t done = 0;
 	int err = front_inode(f, nodeid, &in);
 
@@ -160,8 +167,8 @@ void front_write(fuse_req_t req, fuse_ino_t nodeid, const char *buf, size_t size
 		err = drop_privileges(f, nodeid, in);
 	while (err == 0 && done < size) {
 		uint64_t at = (uint64_t)off + done;
-		ssize_t n = cached ? fs_write_late(in, at, buf + done, size - done) :
-				     fs_write(in, at, buf + done, size - done);
+		ssize_t n = direct ? fs_write(in, at, buf + done, size - done) :
+				     fs_write_late(in, at, buf + done, size - done);
 
 		if (n <= 0)
 			err = n < 0 ? (int)n : -EIO;
@@ -169,7 +176,9 @@ void front_write(fuse_req_t req, fuse_ino_t nodeid, const char *buf, size_t size
 			done += (size_t)n;
 	}
 	if (err < 0 && cached)
-		late_evict(f->late, nodeid);
+		late_evict(f->late, nodeid, 0);
+	else if (direct)
+		late_evict(f->late, nodeid, DIRECT_EVICT_MS);
 	if (err < 0 && (done == 0 || cached))
 		front_reply_err(req, err);
 	else

@@ -45,7 +45,7 @@ struct late {
 	struct cond wake;
 	STAILQ_HEAD(, seek_job) seeks;
 	TAILQ_HEAD(, eviction) evictions;
-	unsigned eviction_count;
+	_Atomic unsigned eviction_count;
 	bool stop, running;
 	pthread_t thread;
 };
@@ -165,26 +165,49 @@ static void drop_from_cache(struct late *late, struct front_thread *t, fuse_ino_
 	free(l);
 }
 
-void late_evict(struct late *late, fuse_ino_t nodeid)
+static struct eviction *find_eviction(struct late *late, fuse_ino_t nodeid)
+{
+	struct eviction *e;
+
+	TAILQ_FOREACH(e, &late->evictions, link) {
+		if (e->nodeid == nodeid)
+			return e;
+	}
+	return NULL;
+}
+
+void late_evict(struct late *late, fuse_ino_t nodeid, unsigned delay_ms)
 {
 	struct eviction *e;
 	mutex_guard(&late->lock);
 
-	TAILQ_FOREACH(e, &late->evictions, link) {
-		if (e->nodeid == nodeid) {
-			e->due_ms = 0;
-			e->pause_ms = EVICT_FIRST_MS;
-			cond_wake_one(&late->wake);
+	e = find_eviction(late, nodeid);
+	if (e == NULL) {
+		e = late->eviction_count < EVICT_MAX ? malloc(sizeof(*e)) : NULL;
+		if (e == NULL)
 			return;
-		}
+		e->nodeid = nodeid;
+		TAILQ_INSERT_TAIL(&late->evictions, e, link);
+		late->eviction_count++;
 	}
-	e = late->eviction_count < EVICT_MAX ? malloc(sizeof(*e)) : NULL;
+	e->due_ms = now_ms() + delay_ms;
+	e->pause_ms = EVICT_FIRST_MS;
+	cond_wake_one(&late->wake);
+}
+
+void late_forgotten(struct late *late, fuse_ino_t nodeid)
+{
+	struct eviction *e;
+
+	if (atomic_load_explicit(&late->eviction_count, memory_order_relaxed) == 0)
+		return;
+	mutex_guard(&late->lock);
+	e = find_eviction(late, nodeid);
 	if (e == NULL)
 		return;
-	*e = (struct eviction){.nodeid = nodeid, .pause_ms = EVICT_FIRST_MS};
-	TAILQ_INSERT_TAIL(&late->evictions, e, link);
-	late->eviction_count++;
-	cond_wake_one(&late->wake);
+	TAILQ_REMOVE(&late->evictions, e, link);
+	late->eviction_count--;
+	free(e);
 }
 
 /* An eviction that is due, or NULL and how long to wait for the next. The lock is held. */
@@ -202,7 +225,7 @@ static struct eviction *due_eviction(struct late *late, uint64_t *ret_wait_ms)
 	return NULL;
 }
 
-/* One try; the lock is let go meanwhile, and nobody else takes entries off the list. */
+/* One try; the lock is let go meanwhile, and the entry may go. */
 static void try_eviction(struct late *late, struct front_thread *t, struct eviction *e)
 {
 	fuse_ino_t nodeid = e->nodeid;
@@ -210,15 +233,11 @@ static void try_eviction(struct late *late, struct front_thread *t, struct evict
 	e->due_ms = now_ms() + e->pause_ms;
 	e->pause_ms = min_u32(e->pause_ms * 2, EVICT_LAST_MS);
 	mutex_unlock(&late->lock);
-	if (lookup_count(late->f->lookups, nodeid) > 0) {
+	if (lookup_count(late->f->lookups, nodeid) > 0)
 		drop_from_cache(late, t, nodeid);
-		mutex_lock(&late->lock);
-		return;
-	}
+	else
+		late_forgotten(late, nodeid);
 	mutex_lock(&late->lock);
-	TAILQ_REMOVE(&late->evictions, e, link);
-	late->eviction_count--;
-	free(e);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------- */

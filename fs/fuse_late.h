@@ -8,8 +8,9 @@
  *     inode's pages has them written first, then the question can be answered;
  *   - a write that took set-id bits off, of which the kernel does not learn by its reply;
  *   - a write-back that failed: the kernel goes on showing pages and a size that were never stored,
- *     until the inode has left its caches. The thread drops its pages and names, again and again
- *     with growing pauses, until the kernel has forgotten the inode.
+ *     until the inode has left its caches; and writes that pass by its cache, of whose times it does
+ *     not learn. The thread drops the inode's pages and names, again and again with growing pauses,
+ *     until the kernel has forgotten the inode.
  *
  * Locking: one lock of rank CACHE around the queue, held for no call. Not here: workers.
  */
@@ -31,7 +32,13 @@ int late_seek(struct late *late, fuse_req_t req, fuse_ino_t nodeid, off_t off, i
 /* The attributes have changed behind the kernel's back. May do nothing if memory is short. */
 void late_refresh(struct late *late, fuse_ino_t nodeid);
 
-/* What was to be written to this inode is lost. Never fails: at worst the kernel keeps its view. */
-void late_evict(struct late *late, fuse_ino_t nodeid);
+/*
+ * The kernel shows of this inode what is not so; has it dropped, first in delay_ms (a later call puts
+ * that off). Never fails: at worst the kernel keeps its view.
+ */
+void late_evict(struct late *late, fuse_ino_t nodeid, unsigned delay_ms);
+
+/* The kernel has forgotten the inode: what it learns from now on is right. Cheap. */
+void late_forgotten(struct late *late, fuse_ino_t nodeid);
 
 #endif

@@ -94,6 +94,7 @@ void front_forget(struct front *f, fuse_ino_t nodeid, uint64_t count)
 
 	if (lookup_drop(f->lookups, nodeid, count) > 0)
 		return;
+	late_forgotten(f->late, nodeid);
 	if (identity_unfold(f->mounted, nodeid, &id) < 0)
 		return;
 	err = fs_forget(f->fs, id);
