@@ -302,7 +302,7 @@ kernel_quiet()
 {
 	local name=${1#/dev/} lines
 
-	lines=$(dmesg | sed -n "/$kernel_mark/,\$p" | grep -E \
+	lines=$(dmesg | sed -n "/$kernel_mark/,\$p" | grep -v 'v1 is being deprecated' | grep -E \
 		"BTRFS (warning|error|critical|alert|emergency).*\(device $name\b|WARNING:.*btrfs") || return 0
 	fail "the kernel complained: $lines"
 }
