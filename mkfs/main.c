@@ -23,6 +23,7 @@
 struct target {
 	bool exists;
 	bool is_file;
+	bool created;			/* by us */
 	uint64_t file_bytes;		/* of a file; 0 of a device, which tells after it was opened */
 };
 
@@ -71,7 +72,7 @@ static int refuse_contents(const struct mkfs_cli *cli, struct probe *ret_probe,
 }
 
 /* Opens what is to be formatted, at its full length, once nothing speaks against it. */
-static int open_target(const struct mkfs_cli *cli, const struct target *t, struct probe *ret_probe,
+static int open_target(const struct mkfs_cli *cli, struct target *t, struct probe *ret_probe,
 		       struct mkfs_layout *ret_layout, struct device **ret_dev, struct reason *reason)
 {
 	scoped(device_closep) struct device *dev = NULL;
@@ -82,6 +83,7 @@ static int open_target(const struct mkfs_cli *cli, const struct target *t, struc
 		err = check_layout(cli, bytes, ret_layout, reason);
 	if (err == 0)
 		err = device_open(cli->path, t->exists ? 0 : DEVICE_CREATE, &dev, reason);
+	t->created = err == 0 && !t->exists;
 	if (err == 0 && t->exists && !t->is_file)
 		err = check_layout(cli, device_size(dev), ret_layout, reason);
 	if (err == 0 && t->exists)
@@ -149,28 +151,41 @@ static void print_summary(const struct mkfs_cli *cli, const struct mkfs_layout *
 		printf("%-20s%s\n", "Note:", "only cowfs can mount this filesystem, the kernel cannot");
 }
 
+/* Writes the filesystem on the open device. */
+static int write_target(struct mkfs_cli *cli, struct device *dev, const struct probe *found,
+			struct reason *reason)
+{
+	struct reason why;
+	int err;
+
+	if (uuid_is_null(cli->options.fsid))
+		uuid_generate(cli->options.fsid);
+	err = probe_wipe(dev, found);
+	if (err < 0)
+		return reason_set(reason, err, "%s: cannot wipe what was there: %s", cli->path,
+				  strerror(-err));
+	err = mkfs_format(dev, &cli->options, &why);
+	return err < 0 ? reason_set(reason, err, "%s: %.400s", cli->path, why.text) : 0;
+}
+
 static int make(struct mkfs_cli *cli, struct reason *reason)
 {
 	scoped(device_closep) struct device *dev = NULL;
 	struct mkfs_layout layout = {0};
 	struct probe found = {0};
 	struct target target = {0};
-	struct reason why;
 	int err = look_at(cli, &target, reason);
 
-	if (err == 0)
-		err = open_target(cli, &target, &found, &layout, &dev, reason);
 	if (err < 0)
 		return err;
-	if (uuid_is_null(cli->options.fsid))
-		uuid_generate(cli->options.fsid);
-	err = probe_wipe(dev, &found);
-	if (err < 0)
-		return reason_set(reason, err, "%s: cannot wipe what was there: %s", cli->path,
-				  strerror(-err));
-	err = mkfs_format(dev, &cli->options, &why);
-	if (err < 0)
-		return reason_set(reason, err, "%s: %.400s", cli->path, why.text);
+	err = open_target(cli, &target, &found, &layout, &dev, reason);
+	if (err == 0)
+		err = write_target(cli, dev, &found, reason);
+	if (err < 0) {
+		if (target.created)
+			unlink(cli->path);	/* a file of our own making is of no use */
+		return err;
+	}
 	if (cli->talk != MKFS_QUIET)
 		print_summary(cli, &layout);
 	return 0;
