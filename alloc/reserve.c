@@ -13,6 +13,7 @@
 
 #define PATHS_MAX 8u			/* items with a path of their own */
 #define GLOBAL_ITEMS 72u		/* of one large freeing operation */
+#define DATA_ITEMS 32u			/* of operations that write back data */
 #define ROOT_PATH_BLOCKS 6u		/* of the root tree, in one commit */
 #define REF_GROWTH_BYTES 128u		/* new items of one delayed reference, half-filled leaves counted */
 #define GROWTH_BLOCKS 3u		/* a split at the end of each tree */
@@ -209,14 +210,19 @@ static bool meta_fits(struct space *sp, uint64_t bytes, bool with_global)
 	return meta_have(sp) >= reserve_need_locked(sp, bytes, with_global);
 }
 
+uint64_t reserve_data_floor_locked(struct space *sp)
+{
+	if (!sp->mixed)
+		return 0;
+	return reserve_need_locked(sp, item_bytes(sp, DATA_ITEMS), true) + sp->groups->block;
+}
+
 static bool data_fits(struct space *sp, uint64_t bytes)
 {
 	const struct pool *pool = groups_pool(sp->groups, BG_DATA);
 	uint64_t have = minus(pool_free_locked(pool), pool->data_reserved);
 
-	if (sp->mixed)
-		have = minus(have, reserve_need_locked(sp, 0, true) + sp->groups->block);
-	return have >= bytes;
+	return minus(have, reserve_data_floor_locked(sp)) >= bytes;
 }
 
 void reserve_pay_block_locked(struct space *sp, struct txn_handle *tx, uint64_t len)

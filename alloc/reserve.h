@@ -51,6 +51,11 @@ uint64_t reserve_need_locked(struct space *sp, uint64_t bytes, bool with_global)
 void reserve_pay_block_locked(struct space *sp, struct txn_handle *tx, uint64_t len);
 /* The global reserve in bytes. */
 uint64_t reserve_global_locked(const struct space *sp);
+/*
+ * Free bytes of the data pool that data may not take: in a mixed one what metadata need, the operation
+ * that puts the data into a tree included.
+ */
+uint64_t reserve_data_floor_locked(struct space *sp);
 /* Device bytes that data must leave to metadata when it takes a chunk. */
 uint64_t reserve_keep_for_metadata_locked(struct space *sp);
 

@@ -128,6 +128,9 @@ int space_grow_data(struct space *sp);
 /* Gives back (part of) an extent that never got a reference; it is free at once. */
 void space_unalloc_data(struct space *sp, uint64_t bytenr, uint64_t len);
 
+/* The same, and the bytes are reserved again, as if they had never been handed out. */
+void space_return_data(struct space *sp, uint64_t bytenr, uint64_t len);
+
 /*
  * References of data extents; delayed. The first add of a fresh extent makes its item
  * (generation = tx->transid). Inside a transaction; tree locks may be held.

@@ -154,3 +154,14 @@ void space_unalloc_data(struct space *sp, uint64_t bytenr, uint64_t len)
 {
 	space_free_now(sp, bytenr, len);
 }
+
+void space_return_data(struct space *sp, uint64_t bytenr, uint64_t len)
+{
+	struct group *g;
+
+	mutex_guard(&sp->groups->lock);
+	g = group_find_locked(sp->groups, bytenr);
+	must(g != NULL && len <= g->len - (bytenr - g->start));
+	group_give_back_locked(g, bytenr, len);
+	g->pool->data_reserved += len;
+}

@@ -51,7 +51,7 @@ static void stat_locked(struct space *sp, struct space_stat *s)
 	s->avail = minus(pool_free_locked(data) + data->pinned + chunk_data, data->data_reserved);
 	spare = meta_spare(sp, meta, s->unallocated - for_data);
 	if (sp->mixed)
-		s->avail = minus(s->avail, reserve_need_locked(sp, 0, true) + gs->block);
+		s->avail = minus(s->avail, reserve_data_floor_locked(sp));
 	else
 		s->avail = min_u64(s->avail, spare * DATA_PER_METADATA);
 	s->total = chunks_device_bytes(sp) / copies;

@@ -167,14 +167,13 @@ struct room {
 	unsigned number;
 };
 
-/* Gives the rest back and reserves it anew, since an allocation uses reservation up. */
+/* Gives the rest back; it is reserved again. */
 static void room_return(struct flush_batch *b, struct room *r)
 {
 	if (r->len == 0)
 		return;
-	space_unalloc_data(b->fs->space, r->bytenr, r->len);
-	if (space_reserve_data(b->fs->space, r->len) == 0)
-		b->data_rsv += r->len;
+	space_return_data(b->fs->space, r->bytenr, r->len);
+	b->data_rsv += r->len;
 	r->len = 0;
 }
 
