@@ -167,7 +167,10 @@ static void front_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	scoped(inode_putp) struct inode *dir = NULL, *in = NULL;
 	int err = front_inode(f, parent, &dir);
 
-	if (err == 0)
+	/* "." of anything, also of a file, is how the kernel turns a handle into an inode. */
+	if (err == 0 && strcmp(name, ".") == 0)
+		in = inode_ref(dir);
+	else if (err == 0)
 		err = fs_lookup(dir, name, &in);
 	if (err == -ENOENT) {
 		struct fuse_entry_param none = {.entry_timeout = CACHE_TIMEOUT_S};
