@@ -16,6 +16,8 @@
 
 #define ENTRIES_MIN 16u
 #define HEAP_MIN_BYTES 512u
+/* A copy is made to be changed: it has room for one part in so many more. */
+#define CLONE_SLACK 8u
 
 static void count_memory(struct node *n)
 {
@@ -36,6 +38,7 @@ int node_new(uint64_t bytenr, uint8_t level, uint32_t block_bytes, uint64_t owne
 	n->generation = generation;
 	n->flags = HEADER_WRITTEN;
 	n->packed_bytes = sizeof(struct disk_header);
+	n->in_order = true;
 	count_memory(n);
 	*ret_node = n;
 	return 0;
@@ -85,8 +88,14 @@ static int compact(struct node *n, uint32_t entry_cap, uint32_t heap_cap)
 	n->entry_used = n->count;
 	n->heap_cap = heap_cap;
 	n->heap_used = used;
+	n->in_order = true;
 	count_memory(n);
 	return 0;
+}
+
+int node_reserve(struct node *n, uint32_t entries, uint32_t heap_bytes)
+{
+	return compact(n, max_u32(entries, 1), heap_bytes);
 }
 
 /* Live bytes of the heap. */
@@ -121,12 +130,12 @@ int node_clone(const struct node *n, uint64_t bytenr, uint64_t owner, uint64_t g
 
 	if (err < 0)
 		return err;
-	c->entry_cap = n->entry_cap;
-	c->heap_cap = n->heap_cap;
-	c->slots = malloc(max_u32(n->entry_cap, 1) * sizeof(*c->slots));
-	c->entries = malloc(max_u32(n->entry_cap, 1) * sizeof(*c->entries));
-	c->heap = malloc(max_u32(n->heap_cap, 1));
-	if (c->slots == NULL || c->entries == NULL || c->heap == NULL) {
+	c->entry_cap = n->entry_used + n->count / CLONE_SLACK + ENTRIES_MIN;
+	c->heap_cap = n->level > 0 ? 0 : n->heap_used + n->block_bytes / CLONE_SLACK;
+	c->slots = malloc(c->entry_cap * sizeof(*c->slots));
+	c->entries = malloc(c->entry_cap * sizeof(*c->entries));
+	c->heap = c->heap_cap > 0 ? malloc(c->heap_cap) : NULL;
+	if (c->slots == NULL || c->entries == NULL || (c->heap == NULL && c->heap_cap > 0)) {
 		node_free(c);
 		return -ENOMEM;
 	}
@@ -140,6 +149,7 @@ int node_clone(const struct node *n, uint64_t bytenr, uint64_t owner, uint64_t g
 	c->entry_used = n->entry_used;
 	c->heap_used = n->heap_used;
 	c->packed_bytes = n->packed_bytes;
+	c->in_order = n->in_order;
 	count_memory(c);
 	*ret_node = c;
 	return 0;
@@ -147,12 +157,13 @@ int node_clone(const struct node *n, uint64_t bytenr, uint64_t owner, uint64_t g
 
 bool node_search(const struct node *n, const struct key *key, uint32_t *ret_slot)
 {
+	bool in_order = n->in_order;
 	uint32_t low = 0;
 	uint32_t high = n->count;
 
 	while (low < high) {
 		uint32_t mid = (low + high) / 2;
-		int cmp = key_cmp(node_key(n, mid), key);
+		int cmp = key_cmp(&n->entries[in_order ? mid : n->slots[mid]].key, key);
 
 		if (cmp == 0) {
 			*ret_slot = mid;
@@ -175,6 +186,7 @@ static struct node_entry *open_slot(struct node *n, uint32_t slot, const struct 
 	must(slot <= n->count);
 	dcheck(slot == 0 || key_cmp(node_key(n, slot - 1), key) < 0);
 	dcheck(slot == n->count || key_cmp(key, node_key(n, slot)) < 0);
+	n->in_order = n->in_order && slot == n->count && n->entry_used == n->count;
 	memmove(n->slots + slot + 1, n->slots + slot, (n->count - slot) * sizeof(*n->slots));
 	n->slots[slot] = (uint16_t)n->entry_used++;
 	n->count++;
@@ -253,8 +265,11 @@ int node_resize_item(struct node *n, uint32_t slot, const void *data, uint32_t s
 void node_remove(struct node *n, uint32_t slot, uint32_t count)
 {
 	must(slot + count <= n->count);
+	if (count == 0)
+		return;
 	for (uint32_t i = slot; i < slot + count; i++)
 		n->packed_bytes -= node_slot_bytes(n, i);
+	n->in_order = n->in_order && slot + count == n->count;
 	memmove(n->slots + slot, n->slots + slot + count,
 		(n->count - slot - count) * sizeof(*n->slots));
 	n->count -= count;
@@ -289,6 +304,7 @@ int node_move(struct node *dst, uint32_t to, struct node *src, uint32_t from, ui
 	err = make_room(dst, count, bytes);
 	if (err < 0)
 		return err;
+	dst->in_order = dst->in_order && to == dst->count && dst->entry_used == dst->count;
 	memmove(dst->slots + to + count, dst->slots + to, (dst->count - to) * sizeof(*dst->slots));
 	for (uint32_t i = 0; i < count; i++) {
 		const struct node_entry *s = node_at(src, from + i);

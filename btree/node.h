@@ -63,6 +63,7 @@ struct node {
 	enum node_state state;
 	uint8_t level;
 	bool hashed;			/* in the cache */
+	bool in_order;			/* slots[i] == i: searches need not look at slots */
 	_Atomic bool used;		/* the clock hand's mark */
 	uint32_t block_bytes;
 	uint32_t packed_bytes;		/* header included */
@@ -125,6 +126,8 @@ static inline uint32_t node_slot_bytes(const struct node *n, uint32_t slot)
 /* First slot with a key >= key (count if none); true if it is equal. */
 bool node_search(const struct node *n, const struct key *key, uint32_t *ret_slot);
 
+/* Makes room at once for what a block holds, before it is filled. -ENOMEM. */
+int node_reserve(struct node *n, uint32_t entries, uint32_t heap_bytes);
 /*
  * Changes. The caller has checked that there is room (node_free_bytes) and that the key fits the
  * order. -ENOMEM leaves the node as it was.

@@ -66,18 +66,29 @@ void node_encode(const struct node *n, const uint8_t *fsid, const uint8_t *chunk
 		encode_inner(n, buf + sizeof(*h));
 }
 
+/* Bytes of item data: from the last item's to the end of the block, if that is sane. */
+static uint32_t data_bytes(const struct disk_item *items, uint32_t count, uint32_t body_bytes)
+{
+	uint32_t off = count > 0 ? disk_item_offset(&items[count - 1]) : body_bytes;
+
+	return off < body_bytes ? body_bytes - off : 0;
+}
+
 static int decode_leaf(const uint8_t *body, uint32_t body_bytes, uint32_t count, struct node *n)
 {
 	const struct disk_item *item = (const void *)body;
 	uint32_t end = body_bytes;
+	int err;
 
 	if (count > body_bytes / sizeof(*item))
 		return corrupt(n->owner, n->bytenr, NO_SLOT, "%u items do not fit a leaf", count);
+	err = node_reserve(n, count, data_bytes(item, count, body_bytes));
+	if (err < 0)
+		return err;
 	for (uint32_t i = 0; i < count; i++, item++) {
 		struct key key = key_from_disk(&item->key);
 		uint32_t off = disk_item_offset(item);
 		uint32_t size = disk_item_size(item);
-		int err;
 
 		/* Data are packed downwards from the end without gaps, and stop above the items. */
 		if (size > end || off != end - size || off < count * sizeof(*item))
@@ -97,12 +108,15 @@ static int decode_leaf(const uint8_t *body, uint32_t body_bytes, uint32_t count,
 static int decode_inner(const uint8_t *body, uint32_t body_bytes, uint32_t count, struct node *n)
 {
 	const struct disk_key_ptr *ptr = (const void *)body;
+	int err;
 
 	if (count == 0 || count > body_bytes / sizeof(*ptr))
 		return corrupt(n->owner, n->bytenr, NO_SLOT, "an inner node of %u pointers", count);
+	err = node_reserve(n, count, 0);
+	if (err < 0)
+		return err;
 	for (uint32_t i = 0; i < count; i++, ptr++) {
 		struct key key = key_from_disk(&ptr->key);
-		int err;
 
 		if (i > 0 && key_cmp(node_key(n, i - 1), &key) >= 0)
 			return corrupt(n->owner, n->bytenr, (int)i, "keys out of order at (" KEY_FMT ")",
