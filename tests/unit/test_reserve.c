@@ -88,9 +88,9 @@ END_TEST
 
 START_TEST(test_full_two_sizes)
 {
-	fill_and_empty(&(struct engine_args){.device_bytes = 64 * MIB, .leafsize = 4096,
+	fill_and_empty(&(struct engine_args){.device_bytes = 96 * MIB, .leafsize = 4096,
 					     .nodesize = 65536}, 10000);
-	fill_and_empty(&(struct engine_args){.device_bytes = 64 * MIB, .leafsize = 65536,
+	fill_and_empty(&(struct engine_args){.device_bytes = 96 * MIB, .leafsize = 65536,
 					     .nodesize = 4096}, 10000);
 }
 END_TEST
