@@ -45,9 +45,10 @@ int tree_env_freeze(struct tree_env *env, uint64_t next_transid, struct frozen *
 	}
 	while ((n = TAILQ_FIRST(&env->dirty)) != NULL) {
 		TAILQ_REMOVE(&env->dirty, n, link);
-		n->state = NODE_FROZEN;
+		/* In this order: readers look at `low` of a node that is not DIRTY (N5). */
 		if (n->count > 0)
 			n->low = *node_key(n, 0);
+		n->state = NODE_FROZEN;
 		f->nodes[f->count++] = n;
 	}
 	env->dirty_bytes = 0;

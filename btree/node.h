@@ -60,7 +60,7 @@ struct node {
 	uint64_t flags;			/* HEADER_* without the backref revision */
 	uint64_t epoch;			/* env's, when the node was last known to be unshared */
 	struct key low;
-	enum node_state state;
+	_Atomic enum node_state state;
 	uint8_t level;
 	bool hashed;			/* in the cache */
 	bool in_order;			/* slots[i] == i: searches need not look at slots */

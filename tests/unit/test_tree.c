@@ -4,6 +4,8 @@
  * commits and reopening; space comes from a counter.
  */
 #include "btree/tree.h"
+#include "io/csum.h"
+#include "io/log.h"
 #include "io/rcu.h"
 #include "tests/unit/mem_volume.h"
 
@@ -313,4 +315,228 @@ START_TEST(ascending_inserts_pack)
 }
 END_TEST
 
-UNIT_MAIN("tree", random_operations, ascending_inserts_pack)
+/* --- memory ---------------------------------------------------------------------------------------- */
+
+#define BIG_ITEMS 60000u
+#define FLAT_ITEMS 15000u	/* one inner node suffices */
+#define BIG_BYTES 300u
+#define CACHE_FLOOR (8u << 20)	/* the least that an environment grants itself */
+
+static struct tree *big_tree(struct bench *b, uint64_t items)
+{
+	struct tree *t;
+
+	bench_open(b, 16384, 16384);
+	rcu_thread_enter();
+	unit_ok(tree_create(b->env, &b->tx, TREE_ID, false, &t));
+	for (uint64_t i = 0; i < items; i++) {
+		struct key key = key_make(i, ITEM_TYPE, 0);
+
+		unit_fill(bytes, BIG_BYTES, i);
+		unit_ok(tree_insert(&b->tx, t, &key, bytes, BIG_BYTES));
+	}
+	commit(b, &t, true);
+	return t;
+}
+
+static void check_big(struct tree *t, uint64_t i)
+{
+	struct key key = key_make(i, ITEM_TYPE, 0);
+	uint8_t got[BIG_BYTES], want[BIG_BYTES];
+
+	unit_fill(want, BIG_BYTES, i);
+	unit_ok(tree_get_fixed(t, &key, got, BIG_BYTES));
+	ck_assert_int_eq(memcmp(got, want, BIG_BYTES), 0);
+}
+
+/* A tree of twice the limit is read in all orders; what is in memory stays below the limit. */
+START_TEST(cache_has_a_limit)
+{
+	struct bench b;
+	struct tree *t = big_tree(&b, BIG_ITEMS);
+
+	rnd_state = 1;
+	for (unsigned i = 0; i < BIG_ITEMS; i++) {
+		check_big(t, i % 2 ? i : rnd(BIG_ITEMS));
+		if (i % 1000 == 0)
+			ck_assert_uint_le(tree_env_cache_bytes(b.env), CACHE_FLOOR);
+	}
+	ck_assert_uint_ge(tree_env_cache_bytes(b.env), CACHE_FLOOR / 2);
+	tree_close(t);
+	bench_done(&b);
+}
+END_TEST
+
+struct reader_arg {
+	struct tree *t;
+	uint64_t seed;
+	_Atomic bool *stop;
+	_Atomic uint64_t bad;
+};
+
+/* Items below BIG_ITEMS never change; those above come and go, but are whole when they are there. */
+static void *read_on(void *arg)
+{
+	struct reader_arg *a = arg;
+	uint64_t seed = a->seed;
+
+	while (!*a->stop) {
+		struct key key;
+		uint8_t got[BIG_BYTES], want[BIG_BYTES];
+		uint64_t i;
+		int err;
+
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		i = (seed >> 33) % (2 * BIG_ITEMS);
+		key = key_make(i, ITEM_TYPE, 0);
+		err = tree_get_fixed(a->t, &key, got, BIG_BYTES);
+		unit_fill(want, BIG_BYTES, i);
+		if (err == 0 ? memcmp(got, want, BIG_BYTES) != 0 : err != -ENOENT || i < BIG_ITEMS)
+			a->bad++;
+	}
+	return NULL;
+}
+
+/* Readers go on while the tree changes, commits, and leaves memory. */
+START_TEST(readers_beside_a_writer)
+{
+	enum { READERS = 3 };
+	struct bench b;
+	struct tree *t = big_tree(&b, BIG_ITEMS);
+	_Atomic bool stop = false;
+	struct reader_arg args[READERS];
+	pthread_t threads[READERS];
+
+	for (unsigned i = 0; i < READERS; i++) {
+		args[i] = (struct reader_arg){ .t = t, .seed = i, .stop = &stop };
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, read_on, &args[i]), 0);
+	}
+	rnd_state = 2;
+	for (unsigned i = 0; i < 30000; i++) {
+		uint64_t n = BIG_ITEMS + rnd(BIG_ITEMS);
+		struct key key = key_make(n, ITEM_TYPE, 0);
+		int err;
+
+		unit_fill(bytes, BIG_BYTES, n);
+		err = rnd(3) ? tree_put(&b.tx, t, &key, bytes, BIG_BYTES)
+			     : tree_delete(&b.tx, t, &key);
+		ck_assert(err == 0 || err == -ENOENT);
+		if (i % 3000 == 0)
+			commit(&b, &t, false);
+	}
+	stop = true;
+	for (unsigned i = 0; i < READERS; i++) {
+		pthread_join(threads[i], NULL);
+		ck_assert_uint_eq(args[i].bad, 0);
+	}
+	tree_close(t);
+	bench_done(&b);
+}
+END_TEST
+
+/* --- damage ---------------------------------------------------------------------------------------- */
+
+static void quiet(enum log_level level, const char *line, void *arg)
+{
+	(void)level, (void)line, (void)arg;
+}
+
+/* The first child of the root, as it is on disk. */
+static uint64_t first_child(struct bench *b, struct tree *t, uint8_t *root_buf)
+{
+	struct tree_root root = tree_root(t);
+	const struct disk_key_ptr *ptr = (const void *)(root_buf + sizeof(struct disk_header));
+
+	ck_assert_uint_eq(root.level, 1);
+	unit_ok(volume_read(b->vol, root.bytenr, root_buf, b->nodesize, 0));
+	return disk_key_ptr_blockptr(&ptr[0]);
+}
+
+static void write_block(struct bench *b, uint64_t bytenr, uint8_t *buf, uint32_t len, bool checksum)
+{
+	if (checksum)
+		csum_header_set(b->vol->params.csum_type, buf, len);
+	unit_ok(volume_write(b->vol, bytenr, buf, len));
+}
+
+/* A leaf spoiled in one way, with its checksum made right, is never taken for what it was. */
+START_TEST(damaged_leaf)
+{
+	static uint8_t root_buf[16384], good[16384], leaf[16384];
+	struct disk_header *h = (void *)leaf;
+	struct disk_item *item = (void *)(leaf + sizeof(*h));
+	struct bench b;
+	struct tree *t = big_tree(&b, FLAT_ITEMS);
+	uint64_t child;
+
+	log_set_sink(quiet, NULL);
+	child = first_child(&b, t, root_buf);
+	unit_ok(volume_read(b.vol, child, good, sizeof(good), 0));
+	for (unsigned what = 0; what < 8; what++) {
+		struct key key = key_make(1, ITEM_TYPE, 0);
+		uint8_t got[BIG_BYTES];
+
+		memcpy(leaf, good, sizeof(leaf));
+		switch (what) {
+		case 0: leaf[5000] ^= 1; break;	/* the checksum stays wrong */
+		case 1: h->fsid[3] ^= 1; break;
+		case 2: disk_header_set_bytenr(h, child + 16384); break;
+		case 3: disk_header_set_generation(h, disk_header_generation(h) - 1); break;
+		case 4: disk_header_set_owner(h, TREE_ID + 1); break;
+		case 5: disk_header_set_level(h, 1); break;
+		case 6: disk_header_set_nritems(h, 0); break;
+		case 7: disk_key_set_type(&item[0].key, ITEM_TYPE - 1); break;
+		}
+		write_block(&b, child, leaf, sizeof(leaf), what != 0);
+		unit_err(tree_get_fixed(t, &key, got, BIG_BYTES), -EUCLEAN);
+		write_block(&b, child, good, sizeof(good), false);
+		unit_ok(tree_get_fixed(t, &key, got, BIG_BYTES));
+		commit(&b, &t, true);
+	}
+	tree_close(t);
+	bench_done(&b);
+}
+END_TEST
+
+/* Pointers that lead to a block which is sound, but another one. */
+START_TEST(damaged_pointers)
+{
+	static uint8_t root_buf[16384];
+	struct disk_key_ptr *ptr = (void *)(root_buf + sizeof(struct disk_header));
+	struct bench b;
+	struct tree *t = big_tree(&b, FLAT_ITEMS);
+	struct tree_root root = tree_root(t);
+
+	log_set_sink(quiet, NULL);
+	for (unsigned what = 0; what < 4; what++) {
+		struct key key = key_make(0, ITEM_TYPE, 0);
+		struct key key2;
+		uint8_t got[BIG_BYTES], save[sizeof(*ptr)];
+
+		first_child(&b, t, root_buf);
+		key2 = key_from_disk(&ptr[2].key);
+		memcpy(save, &ptr[2], sizeof(save));
+		switch (what) {
+		case 0: disk_key_ptr_set_blockptr(&ptr[2], disk_key_ptr_blockptr(&ptr[0])); break;
+		case 1: disk_key_ptr_set_blockptr(&ptr[2], root.bytenr); break;
+		case 2: disk_key_ptr_set_blockptr(&ptr[2], UINT64_C(1) << 50); break;
+		case 3: disk_key_ptr_set_generation(&ptr[2], 1); break;
+		}
+		write_block(&b, root.bytenr, root_buf, sizeof(root_buf), true);
+		/* With the other block in memory, and without. */
+		unit_ok(tree_get_fixed(t, &key, got, BIG_BYTES));
+		unit_err(tree_get_fixed(t, &key2, got, BIG_BYTES), -EUCLEAN);
+		unit_ok(tree_get_fixed(t, &key, got, BIG_BYTES));
+		commit(&b, &t, true);
+		unit_err(tree_get_fixed(t, &key2, got, BIG_BYTES), -EUCLEAN);
+		memcpy(&ptr[2], save, sizeof(save));
+		write_block(&b, root.bytenr, root_buf, sizeof(root_buf), true);
+		commit(&b, &t, true);
+	}
+	tree_close(t);
+	bench_done(&b);
+}
+END_TEST
+
+UNIT_MAIN("tree", random_operations, ascending_inserts_pack, cache_has_a_limit, readers_beside_a_writer,
+	  damaged_leaf, damaged_pointers)
