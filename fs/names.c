@@ -58,9 +58,9 @@ int inode_for_each_name(struct inode *in,
 	scoped(cursor_done) struct cursor c;
 	int got;
 
+	cursor_init(&c, in->sv->tree, &first, &last);
 	if (in->ino == INO_ROOT)
 		return 0;		/* its reference is ".." to itself */
-	cursor_init(&c, in->sv->tree, &first, &last);
 	while (w.stop == 0 && (got = cursor_next(&c)) != 0) {
 		int err = got < 0 ? got : walk_item(&w, &c.item);
 

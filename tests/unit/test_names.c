@@ -9,6 +9,7 @@
 
 #include "fs/dir_item.h"
 #include "fs/inode_ref.h"
+#include "fs/names.h"
 #include "fs/txn.h"
 #include "io/device_mem.h"
 #include "tests/unit/mounted.h"
@@ -515,6 +516,32 @@ START_TEST(more_inodes_than_cached)
 }
 END_TEST
 
+static int count_name(struct ino_id dir, const char *name, size_t len, void *arg)
+{
+	ck_assert_uint_eq(dir.ino, INO_ROOT);
+	ck_assert_uint_eq(len, 1);
+	ck_assert_int_eq(name[0], 'f');
+	++*(unsigned *)arg;
+	return 0;
+}
+
+START_TEST(names_of_an_inode)
+{
+	struct mounted m;
+	struct inode *in;
+	unsigned n = 0;
+
+	mounted_new(&m, DEVICE_BYTES, NULL, NULL);
+	in = make(m.root, "f", S_IFREG | 0644);
+	unit_ok(inode_for_each_name(in, count_name, &n));
+	ck_assert_uint_eq(n, 1);
+	unit_ok(inode_for_each_name(m.root, count_name, &n));
+	ck_assert_uint_eq(n, 1);
+	inode_put(in);
+	mounted_done(&m);
+}
+END_TEST
+
 UNIT_MAIN("names", flags_forbid, handed_on, loops, as_many_links_as_there_may_be,
 	  orphans_go_after_a_crash, forgotten_at_once, access_times, modes_killed, stand_ins, cookies,
-	  xattr_limits, more_inodes_than_cached)
+	  xattr_limits, more_inodes_than_cached, names_of_an_inode)
