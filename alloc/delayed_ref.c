@@ -108,7 +108,7 @@ static struct delayed_ref ref_identity(const struct extent_ref *ref)
 		id.anchor = ref->parent;
 		break;
 	default:
-		must(!"a reference of an unknown type");
+		must(false && "a reference of an unknown type");
 	}
 	return id;
 }
