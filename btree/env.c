@@ -225,7 +225,7 @@ void tree_env_shrink(struct tree_env *env)
 	rcu_read_end();
 }
 
-int cache_add_clean(struct tree_env *env, struct node *n)
+int cache_add_clean(struct tree_env *env, struct node *n, bool sure)
 {
 	uint64_t bytenr = n->bytenr, owner = n->owner;
 	struct node *there;
@@ -257,7 +257,9 @@ int cache_add_clean(struct tree_env *env, struct node *n)
 	}
 	mutex_unlock(&env->lock);
 	rcu_read_end();
-	return twice ? corrupt(owner, bytenr, NO_SLOT, "a block that is in use was free space") : 0;
+	if (!twice)
+		return 0;
+	return sure ? corrupt(owner, bytenr, NO_SLOT, "a block that is in use was free space") : -ESTALE;
 }
 
 int cache_add_dirty(struct tree_env *env, struct node *n)

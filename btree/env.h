@@ -69,10 +69,19 @@ static inline bool block_owner_fits(const struct block_want *want, uint64_t owne
  * dropped: it is stale, or the reading will tell what is wrong. Inside an RCU read section.
  */
 struct node *cache_find(struct tree_env *env, const struct block_want *want);
-/* Takes a block over that was read; -EUCLEAN if another one of its address is in use. */
-int cache_add_clean(struct tree_env *env, struct node *n);
-/* Reads, verifies and caches the block. -EIO, -EUCLEAN, -ENOMEM. No lock, no read section. */
-int cache_load(struct tree_env *env, const struct block_want *want);
+/*
+ * Takes a block over that was read. Another one of its address is in use: -EUCLEAN if sure, else
+ * -ESTALE.
+ */
+int cache_add_clean(struct tree_env *env, struct node *n, bool sure);
+/*
+ * Reads, verifies and caches the block. -EIO, -EUCLEAN, -ENOMEM. No lock, no read section.
+ *
+ * The tree's lock was let go before, so the block may have been freed and its place used again:
+ * without `sure` anything wrong is answered by -ESTALE, and nothing is logged or repaired. The caller
+ * looks again, and is sure if the tree still wants the very same block.
+ */
+int cache_load(struct tree_env *env, const struct block_want *want, bool sure);
 /*
  * A copy of the block that belongs to the caller (node_free); what is read for it is not cached.
  * Errors as cache_load().

@@ -21,6 +21,18 @@ struct verify_arg {
 	const struct block_want *want;
 };
 
+/* What verify_block() asks, without a word. */
+static bool copy_good(const struct tree_env *env, const struct block_want *w, const void *buf, size_t len)
+{
+	const struct volume_params *p = &env->vol->params;
+	const struct disk_header *h = buf;
+
+	return csum_header_good(p->csum_type, buf, len) &&
+	       memcmp(h->fsid, p->metadata_uuid, UUID_BYTES) == 0 &&
+	       disk_header_bytenr(h) == w->bytenr && disk_header_generation(h) == w->generation &&
+	       disk_header_level(h) == w->level;
+}
+
 /* Judges one copy by what can be known without decoding it. */
 static int verify_block(const void *buf, size_t len, void *arg)
 {
@@ -29,6 +41,8 @@ static int verify_block(const void *buf, size_t len, void *arg)
 	const struct volume_params *p = &v->env->vol->params;
 	const struct disk_header *h = buf;
 
+	if (copy_good(v->env, w, buf, len))
+		return 0;
 	if (!csum_header_good(p->csum_type, buf, len))
 		return corrupt(w->owner, w->bytenr, NO_SLOT, "bad checksum");
 	if (memcmp(h->fsid, p->metadata_uuid, UUID_BYTES) != 0)
@@ -40,10 +54,8 @@ static int verify_block(const void *buf, size_t len, void *arg)
 		return corrupt(w->owner, w->bytenr, NO_SLOT, "generation %llu, its parent says %llu",
 			       (unsigned long long)disk_header_generation(h),
 			       (unsigned long long)w->generation);
-	if (disk_header_level(h) != w->level)
-		return corrupt(w->owner, w->bytenr, NO_SLOT, "level %u, its parent says %u",
-			       disk_header_level(h), w->level);
-	return 0;
+	return corrupt(w->owner, w->bytenr, NO_SLOT, "level %u, its parent says %u",
+		       disk_header_level(h), w->level);
 }
 
 static int check_place(const struct block_want *w, const struct node *n)
@@ -57,12 +69,27 @@ static int check_place(const struct block_want *w, const struct node *n)
 	return 0;
 }
 
-static int read_block(struct tree_env *env, const struct block_want *want, struct node **ret_node)
+/* Fills buf with a good copy. */
+static int read_copy(struct tree_env *env, const struct block_want *want, uint32_t bytes, uint8_t *buf,
+		     bool sure)
+{
+	struct verify_arg arg = { .env = env, .want = want };
+	int err;
+
+	if (!sure)
+		return volume_read(env->vol, want->bytenr, buf, bytes, 0) == 0 &&
+				       copy_good(env, want, buf, bytes) ? 0 : -ESTALE;
+	err = volume_read_verified(env->vol, want->bytenr, bytes, buf, verify_block, &arg);
+	return err == -ENOENT
+		? corrupt(want->owner, want->bytenr, NO_SLOT, "block address is in no chunk") : err;
+}
+
+static int read_block(struct tree_env *env, const struct block_want *want, bool sure,
+		      struct node **ret_node)
 {
 	uint32_t bytes = tree_env_block_size(env, want->level);
 	scoped(freep) uint8_t *buf = NULL;
 	scoped(node_freep) struct node *n = NULL;
-	struct verify_arg arg = { .env = env, .want = want };
 	int err;
 
 	if (!is_aligned(want->bytenr, env->vol->params.sectorsize))
@@ -70,9 +97,7 @@ static int read_block(struct tree_env *env, const struct block_want *want, struc
 	buf = aligned_alloc(SECTORSIZE_MIN, bytes);
 	if (buf == NULL)
 		return -ENOMEM;
-	err = volume_read_verified(env->vol, want->bytenr, bytes, buf, verify_block, &arg);
-	if (err == -ENOENT)
-		return corrupt(want->owner, want->bytenr, NO_SLOT, "block address is in no chunk");
+	err = read_copy(env, want, bytes, buf, sure);
 	if (err == 0)
 		err = node_decode(buf, bytes, &n);
 	if (err == 0)
@@ -86,12 +111,12 @@ static int read_block(struct tree_env *env, const struct block_want *want, struc
 	return 0;
 }
 
-int cache_load(struct tree_env *env, const struct block_want *want)
+int cache_load(struct tree_env *env, const struct block_want *want, bool sure)
 {
 	struct node *n;
-	int err = read_block(env, want, &n);
+	int err = read_block(env, want, sure, &n);
 
-	return err < 0 ? err : cache_add_clean(env, n);
+	return err < 0 ? err : cache_add_clean(env, n, sure);
 }
 
 int cache_copy(struct tree_env *env, const struct block_want *want, struct node **ret_node)
@@ -104,5 +129,5 @@ int cache_copy(struct tree_env *env, const struct block_want *want, struct node 
 	if (n != NULL)
 		err = node_clone(n, n->bytenr, n->owner, n->generation, ret_node);
 	rcu_read_end();
-	return n != NULL ? err : read_block(env, want, ret_node);
+	return n != NULL ? err : read_block(env, want, true, ret_node);
 }

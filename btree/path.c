@@ -32,11 +32,24 @@ static int fetch_refs(struct step *s)
 	return 0;
 }
 
+static int fetch_block(struct step *s)
+{
+	const struct block_want *w = &s->want.block;
+	bool sure = s->suspect_bytenr == w->bytenr && s->suspect_generation == w->generation;
+	int err = cache_load(s->t->env, w, sure);
+
+	if (err != -ESTALE)
+		return err;
+	s->suspect_bytenr = w->bytenr;
+	s->suspect_generation = w->generation;
+	return 0;
+}
+
 static int fetch(struct step *s)
 {
 	switch (s->want.what) {
 	case WANT_BLOCK:
-		return cache_load(s->t->env, &s->want.block);
+		return fetch_block(s);
 	case WANT_REFS:
 		return fetch_refs(s);
 	default:

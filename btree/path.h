@@ -55,6 +55,8 @@ struct step {
 	struct tree *t;
 	struct txn_handle *tx;		/* NULL: reading */
 	struct want want;
+	/* The block that could not be loaded; wanted once more, it is damaged. */
+	uint64_t suspect_bytenr, suspect_generation;
 };
 
 typedef int (*step_fn)(struct step *s, void *arg);
