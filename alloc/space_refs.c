@@ -74,16 +74,13 @@ static int tree_block_info(struct space *sp, uint64_t bytenr, uint8_t level, uin
 	image_init(&im);
 	if (!pending.fresh) {
 		err = extent_lookup(sp, bytenr, len, false, level, &im);
-		if (err == -ENOENT)
-			return corrupt(OBJ_EXTENT_TREE, bytenr, NO_SLOT,
-				       "tree block of level %u is not in the extent tree", level);
-		if (err < 0)
+		if (err < 0 && err != -ENOENT)
 			return err;
 		pending = refs_pending(sp->refs, bytenr);
 	}
-	if (__builtin_add_overflow((int64_t)im.refs, pending.delta, &refs) || refs <= 0)
+	if (__builtin_add_overflow((int64_t)im.refs, pending.delta, &refs) || refs < 0)
 		return corrupt(OBJ_EXTENT_TREE, bytenr, NO_SLOT,
-			       "tree block of level %u in use has %llu references and %lld pending",
+			       "tree block of level %u has %llu references and %lld pending",
 			       level, (unsigned long long)im.refs, (long long)pending.delta);
 	*ret_refs = (uint64_t)refs;
 	*ret_flags = (im.flags | pending.flags) & EXTENT_FLAG_FULL_BACKREF;

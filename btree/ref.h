@@ -76,7 +76,11 @@ struct space_ops {
 	/* Adds, or drops, ref->count references (data extents and tree blocks). */
 	int (*inc_ref)(struct space *sp, struct txn_handle *tx, const struct extent_ref *ref);
 	int (*dec_ref)(struct space *sp, struct txn_handle *tx, const struct extent_ref *ref);
-	/* Reference count and BLOCK_FLAG_* of a tree block, pending delayed refs counted. */
+	/*
+	 * Reference count and EXTENT_FLAG_* of a tree block, pending delayed refs counted. A block
+	 * that nobody uses has 0: the tree is not locked while it is asked, so another thread may
+	 * just have replaced the block; only who still finds it in the tree can call that damage.
+	 */
 	int (*block_info)(struct space *sp, uint64_t bytenr, uint8_t level, uint64_t *ret_refs,
 			  uint64_t *ret_flags);
 	/* Sets flags (FULL_BACKREF) on a tree block's extent item. */

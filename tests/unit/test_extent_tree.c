@@ -365,13 +365,16 @@ static void block_questions(bool skinny)
 		unit_ok(fake_commit(fs));
 		fake_check(fs);
 	}
+	/* Who asks without the tree's lock may come too late: no references, and no error. */
 	unit_ok(ops->free_block(&fs->sp, &fs->tx, &own, 10));
 	unit_ok(ops->dec_ref(&fs->sp, &fs->tx, &parent));
-	unit_ok(fake_commit(fs));
-	fake_check(fs);
+	for (unsigned committed = 0; committed < 2; committed++) {
+		unit_ok(ops->block_info(&fs->sp, bytenr, 2, &refs, &flags));
+		ck_assert_uint_eq(refs, 0);
+		unit_ok(fake_commit(fs));
+		fake_check(fs);
+	}
 	ck_assert_uint_eq(items_at(fs, bytenr), 0);
-	log_set_sink(ignore_line, NULL);
-	unit_err(ops->block_info(&fs->sp, bytenr, 2, &refs, &flags), -EUCLEAN);
 
 	/* Made and freed in one transaction: its address can be had again at once. */
 	unit_ok(ops->alloc_block(&fs->sp, &fs->tx, 5, 0, 0, &bytenr));
