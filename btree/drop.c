@@ -14,7 +14,9 @@
  * Invariants:
  *   D1  in mode DROP the path's blocks below `shared_level` have one reference, ours;
  *   D2  what lies left of the path is dropped; nothing right of it is;
- *   D3  a step ends where `progress` is true: what lies left of it is dropped, nothing else is.
+ *   D3  a step ends where `progress` is true: what lies left of it is dropped, nothing else is;
+ *   D4  a block that cannot be read, or does not fit where it is, is found before anything is changed
+ *       because of it, so that the step can end there by D3. Only `torn` says that it cannot.
  *
  * Locks: the environment's share mutex for one block at a time: nobody else decides about the block's
  * references meanwhile. No lock of the tree: nobody else uses it.
@@ -41,6 +43,7 @@ struct drop_walk {
 	struct key progress;
 	uint8_t progress_level;
 	bool progress_true;		/* D3; not true for a moment between two blocks */
+	bool torn;			/* D4; references of one block are being changed */
 };
 
 void drop_walk_free(struct drop_walk *w)
@@ -90,10 +93,13 @@ static int drop_ref(struct drop_walk *w, unsigned parent_level, uint64_t bytenr,
 	if (err < 0)
 		return err;
 	ref.type = ref.parent ? KEY_SHARED_BLOCK_REF : KEY_TREE_BLOCK_REF;
+	w->torn = true;
 	if (last)
 		cache_drop_block(env, bytenr, generation);
-	return last ? env->ops->free_block(env->space, w->tx, &ref, generation)
-		    : env->ops->dec_ref(env->space, w->tx, &ref);
+	err = last ? env->ops->free_block(env->space, w->tx, &ref, generation)
+		   : env->ops->dec_ref(env->space, w->tx, &ref);
+	w->torn = err < 0;
+	return err;
 }
 
 static bool at_end(const struct drop_walk *w, unsigned level)
@@ -116,16 +122,20 @@ static int make_full(struct drop_walk *w)
 {
 	struct tree_env *env = w->t->env;
 	const struct node *n = w->nodes[w->level];
-	int err = cow_child_refs(env, w->tx, n, true, true);
+	int err;
 
+	w->torn = true;
+	err = cow_child_refs(env, w->tx, n, true, true);
 	if (err == 0)
 		err = cow_child_refs(env, w->tx, n, false, false);
 	if (err == 0)
 		err = env->ops->set_block_flags(env->space, w->tx, n->bytenr, n->level,
 						EXTENT_FLAG_FULL_BACKREF);
-	if (err == 0)
-		w->flags[w->level] |= EXTENT_FLAG_FULL_BACKREF;
-	return err;
+	if (err < 0)
+		return err;
+	w->torn = false;
+	w->flags[w->level] |= EXTENT_FLAG_FULL_BACKREF;
+	return 0;
 }
 
 /* The child that the path's slot points to is shared: is its subtree still to be updated? */
@@ -146,8 +156,11 @@ static int step_down(struct drop_walk *w)
 	uint8_t below = (uint8_t)(level - 1);
 	struct node *n = w->nodes[level];
 	struct block_want want = path_want(w->t, n, w->slots[level]);
-	int err = ask(w, want.bytenr, below);
+	uint64_t parent;
+	int err = w->update ? 0 : parent_of(w, level, &parent);
 
+	if (err == 0)
+		err = ask(w, want.bytenr, below);
 	if (err < 0)
 		return err;
 	if (!w->update && w->refs[below] > 1) {
@@ -217,6 +230,7 @@ static int drop_block(struct drop_walk *w)
 
 	if (last && level == 0) {
 		err = parent_of(w, level, &parent);
+		w->torn = err == 0;
 		if (err == 0)
 			err = cow_child_refs(env, w->tx, n, parent != 0, false);
 	}
@@ -304,7 +318,7 @@ static int walk_begin(struct drop_walk *w, const struct key *key, uint8_t level)
 	}
 }
 
-static int get_walk(struct txn_handle *tx, struct tree *t, const struct key *key, uint8_t level)
+static int get_walk(struct txn_handle *tx, struct tree *t, const struct drop_progress *p)
 {
 	struct drop_walk *w = t->drop;
 	int err;
@@ -314,7 +328,7 @@ static int get_walk(struct txn_handle *tx, struct tree *t, const struct key *key
 		if (w == NULL)
 			return -ENOMEM;
 		w->t = t;
-		err = walk_begin(w, key, level);
+		err = walk_begin(w, &p->key, p->level);
 		if (err < 0) {
 			drop_walk_free(w);
 			return err;
@@ -325,37 +339,42 @@ static int get_walk(struct txn_handle *tx, struct tree *t, const struct key *key
 	return 0;
 }
 
-int tree_drop_step(struct txn_handle *tx, struct tree *t, struct key *progress,
-		   uint8_t *progress_level, unsigned budget)
+/* 1: there is more, 0: nothing is left. */
+static int visit_block(struct drop_walk *w)
+{
+	int err;
+
+	mutex_guard(&w->t->env->share_lock);
+	if (!goes_down(w))
+		return step_up(w);
+	err = step_down(w);
+	return err < 0 ? err : 1;
+}
+
+int tree_drop_step(struct txn_handle *tx, struct tree *t, struct drop_progress *p, unsigned budget)
 {
 	struct drop_walk *w;
-	int got = 1;
+	int got;
 
 	rcu_thread_ensure();
+	p->torn = false;
 	mutex_lock(&t->env->share_lock);
-	got = get_walk(tx, t, progress, *progress_level);
+	got = get_walk(tx, t, p);
 	mutex_unlock(&t->env->share_lock);
 	if (got < 0)
 		return got;
 	w = t->drop;
-	for (unsigned i = 0; i < max_u32(budget, 1) || !w->progress_true; i++) {
-		mutex_guard(&t->env->share_lock);
-		if (goes_down(w)) {
-			got = step_down(w);
-			if (got == 0)
-				got = 1;
-		} else {
-			got = step_up(w);
-		}
-		if (got <= 0)
-			break;
+	got = 1;
+	for (unsigned i = 0; got > 0 && (i < max_u32(budget, 1) || !w->progress_true); i++)
+		got = visit_block(w);
+	if (got != 0) {
+		p->key = w->progress;
+		p->level = w->progress_level;
+		p->torn = got < 0 && (w->torn || !w->progress_true);
 	}
-	if (got > 0) {
-		*progress = w->progress;
-		*progress_level = w->progress_level;
-		return 1;
+	if (got <= 0) {
+		drop_walk_free(w);
+		t->drop = NULL;
 	}
-	drop_walk_free(w);
-	t->drop = NULL;
 	return got;
 }

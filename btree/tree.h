@@ -181,16 +181,24 @@ uint64_t tree_env_cache_bytes(const struct tree_env *env);
 void tree_env_shrink(struct tree_env *env);
 
 /*
+ * How far a tree is dropped: what a root item must hold (drop_progress, drop_level) so that it can go
+ * on after a crash. All zeroes at the beginning.
+ */
+struct drop_progress {
+	struct key key;
+	uint8_t level;
+	bool torn;		/* an error left a block half dropped: abort the transaction */
+};
+
+/*
  * Drops a subvolume tree that nobody uses any more, a step at a time: blocks that only it references
  * are freed, with the references of what they point to; blocks that others share lose its reference,
  * and what it made of them gets full backrefs. Visits about `budget` blocks, the more of them freed
- * the more delayed references. 1: more to do, and *progress and *progress_level (key {0,0,0} at the
- * beginning) say what a root item must hold (drop_progress, drop_level) so that it can go on after a
- * crash; while the tree stays open it goes on by itself. 0: all is gone, the root block too.
- * -EIO, -EUCLEAN, -ENOMEM, or what the references give: abort the transaction.
+ * the more delayed references. 1: more to do, and *p says how far it came; while the tree stays open
+ * it goes on by itself. 0: all is gone, the root block too.
+ * -EIO, -EUCLEAN, -ENOMEM, or what the references give: *p tells what is dropped unless p->torn.
  */
-int tree_drop_step(struct txn_handle *tx, struct tree *t, struct key *progress,
-		   uint8_t *progress_level, unsigned budget);
+int tree_drop_step(struct txn_handle *tx, struct tree *t, struct drop_progress *p, unsigned budget);
 
 /* Prints the tree's blocks, for gdb and the test failure hook. */
 void tree_dump(struct tree *t, int fd);

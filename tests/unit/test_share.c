@@ -44,8 +44,7 @@ struct world {
 	uint64_t rnd;
 	/* A tree that is being dropped. */
 	struct member *dying;
-	struct key progress;
-	uint8_t progress_level;
+	struct drop_progress progress;
 };
 
 static uint32_t rnd(struct world *w, uint32_t below)
@@ -493,14 +492,12 @@ static void begin_drop(struct world *w, unsigned slot)
 {
 	w->dying = w->trees[slot];
 	w->trees[slot] = NULL;
-	w->progress = KEY_MIN;
-	w->progress_level = 0;
+	w->progress = (struct drop_progress){0};
 }
 
 static void drop_step(struct world *w)
 {
-	int got = tree_drop_step(&w->tx, w->dying->tree, &w->progress, &w->progress_level,
-				 1 + rnd(w, 3));
+	int got = tree_drop_step(&w->tx, w->dying->tree, &w->progress, 1 + rnd(w, 3));
 
 	ck_assert_int_ge(got, 0);
 	if (got > 0) {
