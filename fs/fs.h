@@ -27,6 +27,7 @@ struct orphan_set;
 struct subvol_table;
 struct txn_mgr;
 struct flusher;
+struct dropper;
 
 enum atime_mode { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT };
 enum policy_choice { CHOOSE_BY_DEVICE, CHOOSE_SSD, CHOOSE_ROTATIONAL };
@@ -76,6 +77,7 @@ struct fs {
 	struct extent_cache *extents;	/* decompressed data; NULL: nothing is kept */
 	struct orphan_set *orphans;
 	struct flusher *flusher;	/* dirty file data; NULL when read-only */
+	struct dropper *dropper;	/* of deleted subvolumes (subvol_drop.h); NULL: none runs */
 	uint64_t root_subvol;		/* id of the mounted subvolume; its root inode is INO_ROOT (256) */
 };
 
@@ -87,7 +89,7 @@ struct fs {
  */
 int fs_open(struct device *dev, const struct fs_options *opt, struct fs **ret_fs,
 	    struct reason *reason);
-/* Starts the commit timer and the flusher thread (after the daemon has forked). */
+/* Starts the threads (after the daemon has forked): commit timer, flusher, dropping what was deleted. */
 int fs_start(struct fs *fs);
 /* Flushes, commits, stops the threads and frees all. Returns the error of the last commit, if any. */
 int fs_close(struct fs *fs);

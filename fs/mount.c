@@ -18,6 +18,7 @@
 #include "fs/quota.h"
 #include "fs/root_item.h"
 #include "fs/subvol.h"
+#include "fs/subvol_drop.h"
 #include "fs/txn.h"
 #include "io/log.h"
 #include "io/reason.h"
@@ -406,6 +407,8 @@ int fs_start(struct fs *fs)
 	err = flusher_start(fs);
 	if (err == 0)
 		err = txn_timer_start(fs);
+	if (err == 0)
+		err = subvol_drop_start(fs);
 	return err;
 }
 
@@ -413,6 +416,7 @@ int fs_start(struct fs *fs)
 
 static void stop_threads(struct fs *fs)
 {
+	subvol_drop_stop(fs);
 	txn_timer_stop(fs);
 	if (fs->flusher)
 		flusher_stop(fs);

@@ -12,7 +12,7 @@
 
 #include <inttypes.h>
 
-static void open_mem(struct mounted *m, const struct fs_options *opt)
+void mounted_open(struct mounted *m, const struct fs_options *opt)
 {
 	struct fs_options defaults;
 	struct reason reason;
@@ -36,7 +36,7 @@ void mounted_new(struct mounted *m, uint64_t bytes, const struct mkfs_options *m
 	unit_ok(device_mem_open("ram", bytes, &m->mem));
 	err = mkfs_format(m->mem, mkfs != NULL ? mkfs : &defaults, &reason);
 	ck_assert_msg(err == 0, "mkfs_format gave %d: %s", err, reason.text);
-	open_mem(m, opt);
+	mounted_open(m, opt);
 }
 
 void mounted_again(struct mounted *m, const struct fs_options *opt)
@@ -47,7 +47,7 @@ void mounted_again(struct mounted *m, const struct fs_options *opt)
 	unit_ok(device_mem_clone(m->mem, &copy));
 	mounted_done(m);
 	m->mem = copy;
-	open_mem(m, opt);
+	mounted_open(m, opt);
 }
 
 void mounted_done(struct mounted *m)

@@ -21,6 +21,8 @@ struct mounted {
 /* Formats `bytes` of RAM and opens it; NULL: the defaults of mkfs and of a mount. */
 void mounted_new(struct mounted *m, uint64_t bytes, const struct mkfs_options *mkfs,
 		 const struct fs_options *opt);
+/* Opens what is on the device m->mem. */
+void mounted_open(struct mounted *m, const struct fs_options *opt);
 /* Closes and opens again what is on the device. The inodes of the test are put before. */
 void mounted_again(struct mounted *m, const struct fs_options *opt);
 void mounted_done(struct mounted *m);
