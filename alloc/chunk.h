@@ -42,7 +42,7 @@ struct chunk_set {
 	struct device_space *devices;
 	unsigned device_count;
 	struct gone_chunk *gone;
-	uint64_t made;			/* chunks since the start */
+	_Atomic uint64_t made;		/* chunks since the start; read without the lock */
 };
 
 int chunks_new(struct space *sp, struct chunk_set **ret_chunks);

@@ -133,7 +133,10 @@ static unsigned long hash_of(uint64_t bytenr)
 
 static int match_bytenr(struct cds_lfht_node *h, const void *key)
 {
-	return container_of(h, struct node, hash)->bytenr == *(const uint64_t *)key;
+	const struct node *n = container_of(h, struct node, hash);
+
+	rcu_found(n);
+	return n->bytenr == *(const uint64_t *)key;
 }
 
 static void node_reclaim(struct rcu_head *head)
@@ -248,6 +251,7 @@ int cache_add_clean(struct tree_env *env, struct node *n, bool sure)
 	}
 	if (there == NULL) {
 		n->hashed = true;
+		rcu_publishing(n);
 		cds_lfht_add(env->table, hash_of(bytenr), &n->hash);
 		TAILQ_INSERT_TAIL(&env->clean, n, link);
 		env->clean_bytes += n->memory;
@@ -280,6 +284,7 @@ int cache_add_dirty(struct tree_env *env, struct node *n)
 	n->used = true;
 	n->hashed = true;
 	n->epoch = env->epoch;
+	rcu_publishing(n);
 	cds_lfht_add(env->table, hash_of(n->bytenr), &n->hash);
 	TAILQ_INSERT_TAIL(&env->dirty, n, link);
 	n->counted = n->memory;

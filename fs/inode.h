@@ -39,8 +39,11 @@ struct inode {
 	uint64_t transid;		/* last transaction that changed it: fsync looks here */
 	uint64_t size, disk_size;
 	uint64_t nbytes;
-	uint32_t nlink, uid, gid, mode;
-	uint64_t rdev, flags, sequence;
+	uint32_t nlink, uid, gid;
+	/* Changed under the lock, also read without it: the type of `mode` stays, bits of `flags` only come. */
+	_Atomic uint32_t mode;
+	_Atomic uint64_t flags;
+	uint64_t rdev, sequence;
 	struct timespec atime, mtime, ctime, otime;
 
 	uint64_t next_dir_index;	/* directories; 0: not looked up yet */

@@ -31,6 +31,7 @@
 #elif !defined(_LGPL_SOURCE)
 #define _LGPL_SOURCE			/* inline fast paths; the licences agree */
 #endif
+#include <stdint.h>
 #include <urcu.h>
 
 /* What all sections and all grace periods are ordered by, for ThreadSanitizer alone. */
@@ -61,6 +62,28 @@ static inline void rcu_read_end(void)
 
 /* Loads the pointer p, before all that is read through it. */
 #define rcu_fetch(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
+
+/*
+ * For what liburcu's own containers publish: before an object goes in, and before anything is read of
+ * one that came out, its comparison function included.
+ */
+static inline void rcu_publishing(const void *object)
+{
+#ifdef COWFS_TSAN
+	__tsan_release((void *)(uintptr_t)object);
+#else
+	(void)object;
+#endif
+}
+
+static inline void rcu_found(const void *object)
+{
+#ifdef COWFS_TSAN
+	__tsan_acquire((void *)(uintptr_t)object);
+#else
+	(void)object;
+#endif
+}
 
 /* Calls fn(head) once all sections running now have ended. Never waits. */
 static inline void rcu_defer(struct rcu_head *head, void (*fn)(struct rcu_head *head))
